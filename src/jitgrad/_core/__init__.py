@@ -1,0 +1,1 @@
+"""Facts without behaviour: dtypes, shapes, settings, the words of error messages."""

@@ -1,0 +1,15 @@
+"""Wording of error messages that more than one module needs."""
+
+from __future__ import annotations
+
+
+def argument_error(function: str, argument: str, position: int, expected: str, got: object) -> TypeError:
+    """The exception for an argument of a wrong type, in the words of torch's argument parser."""
+    return TypeError(
+        f"{function}(): argument '{argument}' (position {position}) must be {expected}, not {type(got).__name__}"
+    )
+
+
+def bracketed(shape: tuple[int, ...]) -> str:
+    """`[2, 3]`, the way shapes appear inside messages (also for one dimension: `[2]`)."""
+    return str(list(map(int, shape)))

@@ -1,0 +1,53 @@
+"""The scalar language: what an elementwise op is declared in, and what its kernels and derivatives are derived from.
+
+`scalar` is the namespace ops are written with, `atoms` the table of primitives, `derive` the calculus, `emit` the way to
+kernels. `interpret` evaluates with NumPy and is imported on its own, so that this package needs the standard library only.
+"""
+
+from . import scalar
+from .atoms import ATOMS, Atom, is_condition, stays_finite
+from .derive import derivative, derivatives
+from .emit import Body, emit_body, spelling
+from .node import (
+    Expr,
+    Number,
+    Scalar,
+    apply,
+    const,
+    describe,
+    free_params,
+    free_variables,
+    lift,
+    param,
+    substitute,
+    topological,
+    var,
+)
+from .trace import trace
+
+__all__ = [
+    "ATOMS",
+    "Atom",
+    "Body",
+    "Expr",
+    "Number",
+    "Scalar",
+    "apply",
+    "const",
+    "derivative",
+    "derivatives",
+    "describe",
+    "emit_body",
+    "free_params",
+    "free_variables",
+    "is_condition",
+    "lift",
+    "param",
+    "scalar",
+    "spelling",
+    "stays_finite",
+    "substitute",
+    "topological",
+    "trace",
+    "var",
+]

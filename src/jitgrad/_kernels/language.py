@@ -1,0 +1,77 @@
+"""The words a kernel may use, in plain Python: what `JITGRAD_JIT=0` runs and a debugger steps through.
+
+The compiled twins live in `buffers.py` (arrays), `vector_math.py` (scalar functions) and `blas.py`; a generated kernel module
+imports those under the same names. `WORDS` says where each one comes from.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+
+from . import scalar_fallback
+
+Array = np.ndarray[Any, Any]
+WORDS: Final[dict[str, str]] = {
+    **dict.fromkeys(("data", "size", "ndim", "dim", "stride", "offset", "release", "restore"), "buffers"),
+    **dict.fromkeys(scalar_fallback.NAMES, "vector_math"),
+    "gemm": "blas",
+}  # fmt: skip
+
+
+def data(x: Array) -> Array:
+    """The elements as a flat view; assigning to it writes into `x`, which must be C-contiguous."""
+    return x.reshape(-1)
+
+
+def size(x: Array) -> int:
+    """Number of elements."""
+    return x.size
+
+
+def ndim(x: Array) -> int:
+    """Rank."""
+    return x.ndim
+
+
+def dim(x: Array, axis: int) -> int:
+    """Length of an axis."""
+    return int(x.shape[axis])
+
+
+def stride(x: Array, axis: int) -> int:
+    """Stride of an axis in elements."""
+    return int(x.strides[axis]) // x.itemsize
+
+
+def offset(pointer: Array, count: int) -> Array:
+    """The pointer to the element `count` places further on."""
+    return pointer[count:]
+
+
+def release(count: int) -> int:
+    """Stands for letting the GIL go; does nothing here."""
+    return 0
+
+
+def restore(token: int) -> None:
+    """Stands for taking the GIL back; does nothing here."""
+
+
+def real(value: Any) -> Any:
+    """A number in the kernel's dtype; the registry puts NumPy's scalar type in its place."""
+    return value
+
+
+def gemm(transpose_a: int, transpose_b: int, m: int, n: int, k: int, alpha: float, a: Array, lda: int, b: Array, ldb: int, beta: float, c: Array, ldc: int) -> None:  # fmt: skip
+    """c[m, n] = alpha * op(a) @ op(b) + beta * c on flat row-major arrays; see `blas.gemm`."""
+    left = _matrix(a, lda, k, m).T if transpose_a else _matrix(a, lda, m, k)
+    right = _matrix(b, ldb, n, k).T if transpose_b else _matrix(b, ldb, k, n)
+    result = _matrix(c, ldc, m, n)
+    product = alpha * (left @ right)
+    result[...] = product if beta == 0 else product + beta * result
+
+
+def _matrix(flat: Array, row: int, count: int, width: int) -> Array:
+    return np.lib.stride_tricks.as_strided(flat, (count, width), (row * flat.itemsize, flat.itemsize))

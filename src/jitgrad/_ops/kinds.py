@@ -1,0 +1,237 @@
+"""The kinds of op: what a declaration gives and what follows from it.
+
+A declaration works on arrays; a rule works on tensors, which it only meets as arguments and whose methods it calls. Parameters
+annotated `Array` are inputs (a tensor each), `Optional` inputs that may be None, `Arrays` a list of inputs, `Index` inputs that
+take no gradient; all others are statics (numbers, shapes, strings). Rules and adjoints name what they want: `grad` or `grads`,
+a saved value, a static, `needs` (a bool per differentiable input), `like` (the Meta of the input, or of each where there are
+several).
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar, Final
+
+import numpy as np
+
+from .._core.meta import Meta
+
+Array = np.ndarray[Any, Any]
+Optional = Array | None
+Arrays = Sequence[Array]
+Index = Array
+Tensor = Any  # a rule's view of a tensor
+Function = Callable[..., Any]
+ROLES: Final = {"Array": "array", "Optional": "optional", "Arrays": "arrays", "Index": "index", "Indices": "indices", "Tensor": "array"}
+OPS: Final[dict[str, Op]] = {}
+
+
+class Dispatch:
+    """The way from an op to a call of it; the tensor layer puts `invoke` here, so that rules and composites may call ops."""
+
+    invoke: ClassVar[Callable[[Any, tuple[Any, ...], tuple[Any, ...]], Any]]
+
+
+class Op:
+    """What all kinds share: a name, torch's node name, inputs and statics.
+
+    `view` marks ops whose result shares memory with the first input, `outputs` is the number of results (None: known only from
+    the call, as with `split`), `public` whether methods and functions are generated for it.
+    """
+
+    kind: ClassVar[str]
+    is_view = False
+    node: str
+
+    def __init__(self, function: Function, *, node: str | None = None, name: str | None = None, outputs: int | None = 1) -> None:
+        self.function = function
+        self.name = name or function.__name__
+        self.node = node or camel(self.name) + "Backward0"
+        self.doc = inspect.getdoc(function) or ""
+        self.outputs = outputs
+        self.inputs: tuple[str, ...] = ()
+        self.statics: tuple[str, ...] = ()
+        self.defaults: dict[str, Any] = {}
+        self.variadic = False
+        self.differentiable: tuple[int, ...] = ()
+        self._read(function)
+
+    def _read(self, function: Function) -> None:
+        inputs, statics, differentiable = [], [], []
+        for parameter in inspect.signature(function).parameters.values():
+            role = ROLES.get(str(parameter.annotation))
+            if role is None:
+                statics.append(parameter.name)
+                if parameter.default is not parameter.empty:
+                    self.defaults[parameter.name] = parameter.default
+                continue
+            if role in ("arrays", "indices"):
+                self.variadic = True
+            if role in ("array", "optional", "arrays"):
+                differentiable.append(len(inputs))
+            inputs.append(parameter.name)
+        self.inputs, self.statics, self.differentiable = tuple(inputs), tuple(statics), tuple(differentiable)
+
+    def __call__(self, *arguments: Any, **named: Any) -> Any:
+        """Call the op on tensors: inputs, then statics (by position or name)."""
+        count = len(self.inputs)
+        inputs = arguments[:count] + tuple(named.pop(name, None) for name in self.inputs[len(arguments) :])
+        given = arguments[count:]
+        statics = given + tuple(named.pop(name, self.defaults.get(name)) for name in self.statics[len(given) :])
+        if named:
+            raise TypeError(f"{self.name}() got an unexpected keyword argument '{next(iter(named))}'")
+        if self.variadic:
+            inputs = tuple(inputs[0])
+        return Dispatch.invoke(self, inputs, statics)
+
+    def __repr__(self) -> str:
+        return f"<{self.kind} op {self.name}>"
+
+
+class Injected:
+    """A rule or adjoint together with the names of what it wants; calling it looks them up in a mapping."""
+
+    __slots__ = ("function", "names")
+
+    def __init__(self, function: Function) -> None:
+        self.function = function
+        self.names = tuple(inspect.signature(function).parameters)
+
+    def __call__(self, values: Mapping[str, Any]) -> Any:
+        return self.function(*[values[name] for name in self.names])
+
+
+class General(Op):
+    """Forward on arrays; `rule` on tensors, recorded; optionally `fused`, on arrays, when no graph of the backward is wanted.
+
+    `saves` names the inputs, results (`result`, or `result0`, `result1`...) and extras that the backward reads. A mapping gives for
+    a name the inputs whose gradient reads it: it is saved only when one of those is needed. The forward may return more arrays than
+    `outputs`; those are the `extras`, saved under the names given.
+    """
+
+    kind = "general"
+
+    def __init__(self, function: Function, *, saves: Sequence[str] | Mapping[str, Sequence[str]] = (), extras: Sequence[str] = (),
+                 differentiable: Sequence[str] | None = None, **rest: Any) -> None:  # fmt: skip
+        super().__init__(function, **rest)
+        self.extras = tuple(extras)
+        wanted = saves if isinstance(saves, Mapping) else dict.fromkeys(saves)
+        if differentiable is not None:
+            self.differentiable = tuple(self.inputs.index(name) for name in differentiable)
+        names = [self.inputs[index] for index in self.differentiable]
+        self.saves = tuple((name, tuple(names.index(n) for n in readers) if readers is not None else None) for name, readers in wanted.items())
+        self.backward: Injected | None = None
+        self.accelerator: Injected | None = None
+
+    def forward(self, arrays: tuple[Any, ...], statics: tuple[Any, ...]) -> Any:
+        if self.variadic:
+            return self.function(arrays, *statics)
+        return self.function(*arrays, *statics)
+
+    def rule(self, function: Function) -> Function:
+        """Decorator: the backward in recorded ops."""
+        self.backward = Injected(function)
+        return function
+
+    def fused(self, function: Function) -> Function:
+        """Decorator: the backward on arrays; must agree with the rule."""
+        self.accelerator = Injected(function)
+        return function
+
+
+class Linear(General):
+    """Forward and its transpose, both on arrays. Every derivative follows: the transpose of the transpose is the op itself.
+
+    The adjoint takes `grad` (`grads` for several results) and the names it wants of `like`, `needs`, index inputs and statics.
+    """
+
+    kind = "linear"
+
+    def __init__(self, function: Function, *, view: bool = False, **rest: Any) -> None:
+        super().__init__(function, **rest)
+        self.is_view = view
+        indices = [name for place, name in enumerate(self.inputs) if place not in self.differentiable]
+        self.saves = tuple((name, None) for name in indices)
+        self.transposed: Adjoint | None = None
+
+    def adjoint(self, function: Function) -> Function:
+        """Decorator: the transpose."""
+        self.accelerator = Injected(function)
+        self.transposed = Adjoint(self, Injected(function))
+        return function
+
+
+class Adjoint(Op):
+    """The transpose of a linear op as an op of its own: what a recorded backward calls.
+
+    Its inputs are the gradients of the op's results and the op's index inputs; its statics the values an adjoint may ask for.
+    """
+
+    kind = "adjoint"
+
+    def __init__(self, op: Linear, function: Injected) -> None:
+        self.op = op
+        self.transpose = function
+        self.function = function.function
+        self.name = op.name + "_adjoint"
+        self.node = op.node.removesuffix("0") + "Backward0"
+        self.doc = ""
+        self.outputs = None
+        self.variadic = True
+        self.defaults = {}
+
+
+def camel(name: str) -> str:
+    """`log_softmax` -> `LogSoftmax`."""
+    return "".join(part[:1].upper() + part[1:] for part in name.split("_"))
+
+
+def _declare(kind: type[Op], given: tuple[Any, ...], options: dict[str, Any]) -> Any:
+    def make(function: Function) -> Any:
+        op = kind(function, **options)
+        OPS[op.name] = op
+        return op
+
+    return make(given[0]) if given else make
+
+
+def general(*function: Function, **options: Any) -> Any:
+    """Declare a general op; see `General`."""
+    return _declare(General, function, options)
+
+
+def linear(*function: Function, **options: Any) -> Any:
+    """Declare a linear op; see `Linear`."""
+    return _declare(Linear, function, options)
+
+
+class Face:
+    """A public function over tensors, from which `tools/gen_api.py` writes methods and functions.
+
+    `inplace` is "write" where torch has an in-place twin, "view" where that twin changes the shape of the tensor itself.
+    """
+
+    def __init__(self, function: Function, *, name: str | None = None, method: bool = True, public: bool = True, inplace: str = "",
+                 aliases: Sequence[str] = (), operator: str = "", prop: bool = False) -> None:  # fmt: skip
+        self.function = function
+        self.name = name or function.__name__.rstrip("_")
+        self.method, self.public, self.inplace, self.aliases = method, public, inplace, tuple(aliases)
+        self.operator, self.prop = operator, prop
+        self.module = function.__module__.rpartition(".")[2]
+
+
+FACES: Final[dict[str, Face]] = {}
+
+
+def composite(*function: Function, **options: Any) -> Any:
+    """Declare ordinary code over other ops as public; see `Face`. Returns the function unchanged."""
+
+    def make(function: Function) -> Function:
+        face = Face(function, **options)
+        if face.name in FACES:
+            raise ValueError(f"{face.name} is declared twice")
+        FACES[face.name] = face
+        return function
+
+    return make(function[0]) if function else make

@@ -1,0 +1,244 @@
+"""`TensorBase`: the slots of a tensor and what follows from them alone; the generated `Tensor` adds the ops.
+
+- `array`: the elements, a NumPy array of any strides, aligned and in native byte order.
+- `meta`: shape, dtype and layout, interned.
+- `fn`: the edge others record: the node (or port) that made it, a leaf's `AccumulateGrad`, or None when it takes no gradient.
+- `vc`: the version counter shared with all views, or None as long as nobody needed it.
+- `rare`: None for a plain tensor. Not None is the slow path: views, inference tensors, dtypes other than float32 and
+  float64, arrays that are not C-contiguous, a `.grad` on a tensor that takes none.
+"""
+
+from __future__ import annotations
+
+import weakref
+from typing import Any, ClassVar
+
+import numpy as np
+
+from .._core.dtypes import dtype as Dtype
+from .._core.meta import Meta, meta_of
+from .._core.shapes import Size
+from .._engine.node import LEAF, Node, Port, target
+from .._engine.versions import Version, bump
+
+
+class Rare:
+    """What few tensors have.
+
+    `base` is the tensor this one is a view of; `replay` makes the view again from a base (array to array); `creation` says how the
+    view came about, which decides whether it may be written to; `seen` is the version at which `fn` was last right.
+    """
+
+    __slots__ = ("base", "creation", "grad", "inference", "retains", "replay", "seen")
+
+    def __init__(self) -> None:
+        self.base: Any = None
+        self.replay: Any = None
+        self.creation: str | None = None
+        self.grad: Any = None
+        self.inference = False
+        self.retains = False
+        self.seen = 0
+
+
+ODD = Rare()  # shared by all tensors whose only peculiarity is dtype or layout; never written to
+
+
+class TensorBase:
+    """See the module's docstring."""
+
+    __slots__ = ("__dict__", "__weakref__", "array", "fn", "meta", "rare", "vc")
+    array: np.ndarray[Any, Any]
+    meta: Meta
+    fn: Any
+    vc: Version | None
+    rare: Rare | None
+    kind: ClassVar[type[Any]]  # the public class: what an op returns
+    __array_priority__ = 1000
+
+    def __init_subclass__(cls, public: bool = False, **rest: Any) -> None:
+        super().__init_subclass__(**rest)
+        if public:
+            TensorBase.kind = cls
+
+    # ---- what it is
+    @property
+    def shape(self) -> Size:
+        """Lengths of the axes."""
+        return Size(self.meta.shape)
+
+    @property
+    def dtype(self) -> Dtype:
+        """The dtype of the elements."""
+        return self.meta.kind
+
+    @property
+    def ndim(self) -> int:
+        """Number of axes."""
+        return len(self.meta.shape)
+
+    @property
+    def requires_grad(self) -> bool:
+        """Whether gradients are computed for it."""
+        return self.fn is not None
+
+    @requires_grad.setter
+    def requires_grad(self, on: bool) -> None:
+        self.requires_grad_(on)
+
+    def requires_grad_(self, requires_grad: bool = True) -> Any:
+        """Make a leaf take gradients, or stop doing so; in place.
+
+        Raises RuntimeError for a dtype that is not floating point, or when switched off on a tensor that is not a leaf.
+        """
+        fn = self.fn
+        if requires_grad and fn is None:
+            if not self.meta.kind.is_floating_point:
+                raise RuntimeError("only Tensors of floating point dtype can require gradients")
+            if self.rare is not None and self.rare.inference:
+                raise RuntimeError("Setting requires_grad=True on inference tensor outside InferenceMode is not allowed.")
+            self.fn = AccumulateGrad(self)
+            if self.rare is not None and self.rare.grad is not None:
+                self.fn.grad, self.rare.grad = self.rare.grad, None
+        elif not requires_grad and fn is not None:
+            if fn.number != LEAF:
+                raise RuntimeError("you can only change requires_grad flags of leaf variables. If you want to use a computed variable "
+                                   "in a subgraph that doesn't require differentiation use var_no_grad = var.detach().")  # fmt: skip
+            held = fn.grad
+            self.fn = None
+            if held is not None:
+                own_rare(self).grad = held
+        return self
+
+    @property
+    def is_leaf(self) -> bool:
+        """Whether it was made by the user, not by a recorded op."""
+        return self.fn is None or self.fn.number == LEAF
+
+    @property
+    def output_nr(self) -> int:
+        """Which output of `grad_fn` it is."""
+        fn = self.fn
+        return fn.index if type(fn) is Port else 0
+
+    @property
+    def _version(self) -> int:
+        if self.rare is not None and self.rare.inference:
+            raise RuntimeError("Inference tensors do not track version counter.")
+        return version_of(self).count
+
+    @property
+    def _base(self) -> Any:
+        return None if self.rare is None else self.rare.base
+
+    def _is_view(self) -> bool:
+        return self.rare is not None and self.rare.base is not None
+
+    def is_inference(self) -> bool:
+        """Whether it was made in inference mode."""
+        return self.rare is not None and self.rare.inference
+
+    def _bump(self) -> None:
+        """Count a write to the elements."""
+        bump(version_of(self))
+
+
+def version_of(tensor: Any) -> Version:
+    """The tensor's counter; made, and shown to the nodes that saved the tensor by way of its edge, when there is none yet."""
+    counter: Version | None = tensor.vc
+    if counter is None:
+        fn = tensor.fn
+        counter = fn.vc if fn is not None else None
+        if counter is None:
+            counter = Version()
+            if fn is not None:
+                fn.vc = counter
+        tensor.vc = counter
+    return counter
+
+
+def own_rare(tensor: Any) -> Rare:
+    """The tensor's own `rare`, to write to."""
+    rare = tensor.rare
+    if rare is None or rare is ODD:
+        rare = tensor.rare = Rare()
+    return rare
+
+
+def settle(tensor: Any) -> Any:
+    """Set `meta` and `rare` from the array (after the array was put in or exchanged)."""
+    tensor.meta = meta = meta_of(tensor.array)
+    if not meta.plain:
+        tensor.rare = tensor.rare or ODD
+    elif tensor.rare is ODD:
+        tensor.rare = None
+    return tensor
+
+
+def wrap(array: np.ndarray[Any, Any], fn: Any = None) -> Any:
+    """A tensor around an array, which it then owns."""
+    tensor = TensorBase.kind()
+    tensor.array = array
+    tensor.meta = meta = meta_of(array)
+    tensor.fn = fn
+    tensor.vc = None
+    tensor.rare = None if meta.plain else ODD
+    return tensor
+
+
+class AccumulateGrad(Node):
+    """The node at a leaf: adds what arrives to `.grad`, which it holds. The leaf owns its node; the node knows its leaf weakly."""
+
+    __slots__ = ("grad", "owner")
+    arity = 0
+    grad: Any
+
+    def __init__(self, leaf: Any) -> None:
+        self.owner = weakref.ref(leaf)
+        self.number = LEAF
+        self.meta = leaf.meta
+        self.buf = self.grad = self.rare = None
+        self.vc = leaf.vc
+        self.epoch = 0
+
+    def edges(self) -> tuple[Node | None, ...]:
+        return ()
+
+    @property
+    def variable(self) -> Any:
+        """The leaf; a stand-in with the same edge when the leaf itself is gone."""
+        return self.owner()
+
+    def accept(self, grad: np.ndarray[Any, Any], alone: bool) -> None:
+        """Add an array to `.grad`; it becomes `.grad` itself when nobody else can see it."""
+        held = self.grad
+        if held is None:
+            self.grad = wrap(grad if alone else grad.copy())
+            return
+        np.add(held.array, grad, out=held.array)
+        held._bump()
+
+    def accept_tensor(self, grad: Any, create_graph: bool) -> None:
+        """Add a tensor to `.grad`: in place, or as a recorded sum when a graph of the backward is wanted."""
+        with _ACCUMULATE:
+            held = self.grad
+            if held is None:
+                self.grad = grad if create_graph else wrap(np.array(grad.array, order="C", copy=True))
+            elif create_graph or held.fn is not None:
+                self.grad = held + grad
+            else:
+                np.add(held.array, grad.array, out=held.array)
+                held._bump()
+        if self.rare is not None:
+            leaf = self.owner()
+            for hook in list(self.rare.accumulated.values()):
+                hook(leaf)
+
+
+_ACCUMULATE = __import__("threading").Lock()
+
+
+def grad_fn_of(tensor: Any) -> Any:
+    """The node that made a tensor, or None for a leaf."""
+    fn = tensor.fn
+    return None if fn is None or fn.number == LEAF else target(fn)[0]

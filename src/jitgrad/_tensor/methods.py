@@ -1,0 +1,360 @@
+"""`TensorMethods`: what a tensor does besides ops - gradients, hooks, conversion to Python and NumPy, copying, printing."""
+
+from __future__ import annotations
+
+import copy
+import warnings
+import weakref
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from .._core.dtypes import dtype as Dtype
+from .._core.hooks import RemovableHandle
+from .._core.meta import meta_of
+from .._core.shapes import Size
+from .._engine import hooks, modes
+from .._engine.node import LEAF, target
+from . import backward as runs
+from .base import AccumulateGrad, TensorBase, grad_fn_of, own_rare, settle, version_of, wrap
+from .indexing import assign, take
+from .printing import tensor_str
+from .views import edge_of, wrap_view
+
+_NON_LEAF = ("The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. Its .grad attribute won't be populated during "
+             "autograd.backward(). If you indeed want the .grad field to be populated for a non-leaf Tensor, use .retain_grad() on the "
+             "non-leaf Tensor. If you access the non-leaf Tensor by mistake, make sure you access the leaf Tensor instead.")  # fmt: skip
+
+
+class TensorMethods(TensorBase):
+    """See the module's docstring."""
+
+    __slots__ = ()
+
+    # ---- gradients
+    @property
+    def grad(self) -> Any:
+        """The accumulated gradient of a leaf (or of a tensor that retains it), or None."""
+        fn = self.fn
+        if type(fn) is AccumulateGrad:
+            return fn.grad
+        rare = self.rare
+        if fn is not None and (rare is None or not rare.retains) and (rare is None or rare.grad is None):
+            warnings.warn(_NON_LEAF, UserWarning, stacklevel=2)
+        return None if rare is None else rare.grad
+
+    @grad.setter
+    def grad(self, value: Any) -> None:
+        if value is not None:
+            check_grad(self, value)
+        self._set_grad_slot(value)
+
+    @grad.deleter
+    def grad(self) -> None:
+        self._set_grad_slot(None)
+
+    def _grad_slot(self) -> Any:
+        fn = self.fn
+        if type(fn) is AccumulateGrad:
+            return fn.grad
+        return None if self.rare is None else self.rare.grad
+
+    def _set_grad_slot(self, value: Any) -> None:
+        fn = self.fn
+        if type(fn) is AccumulateGrad:
+            fn.grad = value
+        elif value is not None or self.rare is not None:
+            own_rare(self).grad = value
+
+    @property
+    def grad_fn(self) -> Any:
+        """The node that made the tensor, or None for a leaf."""
+        if self.rare is not None:
+            edge_of(self)
+        return grad_fn_of(self)
+
+    def backward(self, gradient: Any = None, retain_graph: bool | None = None, create_graph: bool = False, inputs: Any = None) -> None:
+        """Add this tensor's gradients to the `.grad` of the leaves it came from; see `autograd.backward`."""
+        runs.backward(self, gradient, retain_graph, create_graph, inputs)
+
+    def register_hook(self, hook: Callable[[Any], Any]) -> RemovableHandle:
+        """Call `hook(grad)` when the tensor's gradient is computed; what it returns, if not None, takes the gradient's place."""
+        edge = edge_of(self)
+        if edge is None:
+            raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
+        return hooks.on_tensor(*target(edge), hook)
+
+    def register_post_accumulate_grad_hook(self, hook: Callable[[Any], None]) -> RemovableHandle:
+        """Call `hook(tensor)` after a gradient was added to `.grad`; for leaves only."""
+        if self.fn is None:
+            raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
+        if self.fn.number != LEAF:
+            raise RuntimeError("post accumulate grad hooks cannot be registered on non-leaf tensors")
+        return hooks.add(hooks.extras(self.fn).accumulated, hook)
+
+    def retain_grad(self) -> None:
+        """Let a tensor that is not a leaf keep its gradient in `.grad`."""
+        edge = edge_of(self)
+        if edge is None:
+            raise RuntimeError("can't retain_grad on Tensor that has requires_grad=False")
+        if edge.number == LEAF or (self.rare is not None and self.rare.retains):
+            return
+        own_rare(self).retains = True
+        node, index = target(edge)
+        owner = weakref.ref(self)
+
+        def keep(grad: Any) -> None:
+            tensor = owner()
+            if tensor is not None and grad is not None:
+                held = own_rare(tensor).grad
+                own_rare(tensor).grad = (grad if modes.grad_enabled() else wrap(grad.array.copy())) if held is None else held + grad
+
+        hooks.extras(node).retain[index] = keep
+
+    @property
+    def retains_grad(self) -> bool:
+        """Whether a tensor that is not a leaf keeps its gradient."""
+        return self.rare is not None and self.rare.retains
+
+    # ---- the same memory, another history
+    def detach(self) -> Any:
+        """A tensor over the same memory that takes no gradient; writes to one are seen, and counted, by the other."""
+        result = wrap_view(self, self.array)
+        assert result.rare is not None
+        result.rare.base = None if self.rare is None or self.rare.base is None else self.rare.base
+        if result.rare.base is None and result.meta.plain:
+            result.rare = None
+        if self.rare is not None and self.rare.inference:
+            own_rare(result).inference = True
+        return result
+
+    def detach_(self) -> Any:
+        """Cut the tensor off its history, in place."""
+        if self.rare is not None and self.rare.base is not None:
+            raise RuntimeError("Can't detach views in-place. Use detach() instead. If you are using DistributedDataParallel (DDP) for training, and "
+                               "gradient_as_bucket_view is set as True, gradients are views of DDP buckets, and hence detach_() cannot be called on "
+                               "these gradients. To fix this error, please refer to the Optimizer.zero_grad() function in torch/optim/optimizer.py as a solution.")  # fmt: skip
+        self.fn = None
+        return self
+
+    @property
+    def data(self) -> Any:
+        """The same memory without history and with a version counter of its own."""
+        return wrap(self.array)
+
+    @data.setter
+    def data(self, new: Any) -> None:
+        if not isinstance(new, TensorBase):
+            raise TypeError(f"Variable data has to be a tensor, but got {type(new).__name__}")
+        self.array = new.array
+        settle(self)
+        if type(self.fn) is AccumulateGrad:
+            self.fn.meta = self.meta
+
+    # ---- to Python and NumPy
+    def item(self) -> Any:
+        """The only element as a Python number. RuntimeError where there are more, or none."""
+        if self.meta.numel != 1:
+            raise RuntimeError(f"a Tensor with {self.meta.numel} elements cannot be converted to Scalar")
+        return self.array.item()
+
+    def tolist(self) -> Any:
+        """Nested lists of Python numbers."""
+        return self.array.tolist()
+
+    def numpy(self, *, force: bool = False) -> np.ndarray[Any, Any]:
+        """The elements as a NumPy array over the same memory. RuntimeError if the tensor takes gradients, unless forced."""
+        if self.requires_grad and not force:
+            raise RuntimeError("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.")
+        return self.array
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
+        array = self.numpy()
+        return np.array(array, dtype=dtype, copy=copy) if dtype is not None or copy else array
+
+    def __len__(self) -> int:
+        if not self.meta.shape:
+            raise TypeError("len() of a 0-d tensor")
+        return self.meta.shape[0]
+
+    def __iter__(self) -> Iterator[Any]:
+        if not self.meta.shape:
+            raise TypeError("iteration over a 0-d tensor")
+        return iter(self.unbind(0))  # type: ignore[attr-defined]
+
+    def __bool__(self) -> bool:
+        if self.meta.numel != 1:
+            if self.meta.numel == 0:
+                raise RuntimeError("Boolean value of Tensor with no values is ambiguous")
+            raise RuntimeError("Boolean value of Tensor with more than one value is ambiguous")
+        return bool(self.array.item())
+
+    def __int__(self) -> int:
+        return int(self.item())
+
+    def __float__(self) -> float:
+        return float(self.item())
+
+    def __index__(self) -> int:
+        if self.meta.kind.is_floating_point or self.meta.numel != 1:
+            raise TypeError("only integer tensors of a single element can be converted to an index")
+        return int(self.array.item())
+
+    def __complex__(self) -> complex:
+        return complex(self.item())
+
+    def __contains__(self, element: Any) -> bool:
+        return bool((self.array == (element.array if isinstance(element, TensorBase) else element)).any())
+
+    def __format__(self, spec: str) -> str:
+        return format(self.item(), spec) if not self.meta.shape and spec else object.__format__(self, spec)
+
+    # ---- indexing
+    def __getitem__(self, index: Any) -> Any:
+        return take(self, index)
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        assign(self, index, value)
+
+    # ---- shape and memory
+    def size(self, dim: int | None = None) -> Any:
+        """All lengths, or that of one axis."""
+        return self.shape if dim is None else self.shape[dim]
+
+    def dim(self) -> int:
+        """Number of axes."""
+        return len(self.meta.shape)
+
+    ndimension = dim
+
+    def numel(self) -> int:
+        """Number of elements."""
+        return self.meta.numel
+
+    nelement = numel
+
+    def element_size(self) -> int:
+        """Bytes of an element."""
+        return self.meta.dtype.itemsize
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes of an element."""
+        return self.meta.dtype.itemsize
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all elements."""
+        return self.meta.numel * self.meta.dtype.itemsize
+
+    def stride(self, dim: int | None = None) -> Any:
+        """Strides in elements, as torch counts them (an axis of length 0 or 1 has that of a contiguous layout)."""
+        steps = tuple(step // self.meta.dtype.itemsize for step in self.array.strides)
+        return steps if dim is None else steps[dim]
+
+    def storage_offset(self) -> int:
+        """Distance of the first element from the start of the base's memory, in elements."""
+        base = self._base
+        if base is None:
+            return 0
+        start: int = base.array.__array_interface__["data"][0]
+        return (self.data_ptr() - start) // self.meta.dtype.itemsize
+
+    def data_ptr(self) -> int:
+        """Address of the first element."""
+        return int(self.array.__array_interface__["data"][0])
+
+    def is_contiguous(self, memory_format: Any = None) -> bool:
+        """Whether the elements lie in row-major order without gaps."""
+        return self.array.flags.c_contiguous
+
+    def is_floating_point(self) -> bool:
+        """Whether the dtype is a floating-point one."""
+        return self.meta.kind.is_floating_point
+
+    def is_complex(self) -> bool:
+        """Whether the dtype is complex: never."""
+        return False
+
+    @property
+    def device(self) -> str:
+        """Where the elements are."""
+        return "cpu"
+
+    is_cuda = False
+    is_sparse = False
+    is_quantized = False
+    layout = "strided"
+
+    def cpu(self) -> Any:
+        """The tensor itself: all tensors are on the CPU."""
+        return self
+
+    # ---- copying and printing
+    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
+        if id(self) in memo:
+            return memo[id(self)]
+        if not self.is_leaf:
+            raise RuntimeError("Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at the moment.  If you were "
+                               "attempting to deepcopy a module, this may be because of a torch.nn.utils.weight_norm usage, see "
+                               "https://github.com/pytorch/pytorch/pull/103001")  # fmt: skip
+        result = self._same_kind(self.array.copy(order="K"))
+        memo[id(self)] = result
+        if self._grad_slot() is not None:
+            result._set_grad_slot(copy.deepcopy(self._grad_slot(), memo))
+        result.__dict__.update(copy.deepcopy(self.__dict__, memo))
+        return result
+
+    def _same_kind(self, array: np.ndarray[Any, Any]) -> Any:
+        """A leaf of the same class around another array."""
+        result = type(self)()
+        result.array = array
+        result.vc = result.rare = result.fn = None
+        settle(result)
+        if self.fn is not None:
+            result.requires_grad_()
+        return result
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        if not self.is_leaf:
+            raise RuntimeError("Only Tensors created explicitly by the user (graph leaves) can be pickled; detach() first")
+        return _rebuild, (type(self), self.array, self.fn is not None, self.__dict__)
+
+    def __repr__(self, *, tensor_contents: str | None = None) -> str:
+        fn = self.grad_fn
+        return tensor_str(self.array, self.meta.kind, self.requires_grad, None if fn is None else fn.name())
+
+    def __dir__(self) -> list[str]:
+        return sorted({*object.__dir__(self)})
+
+    def new_tensor(self, data: Any, dtype: Dtype | None = None, requires_grad: bool = False) -> Any:
+        """A leaf with a copy of `data`, by default of this tensor's dtype."""
+        array = np.array(data.array if isinstance(data, TensorBase) else data)
+        result = wrap(np.array(array, (dtype or self.meta.kind).numpy, order="C"))
+        return result.requires_grad_(requires_grad)
+
+
+def check_grad(tensor: Any, value: Any) -> None:
+    """What may be assigned to `.grad`."""
+    if not isinstance(value, TensorBase):
+        raise TypeError(f"assigned grad expected to be a Tensor or None but got grad of type {type(value).__name__}")
+    if value is tensor:
+        raise RuntimeError("can't assign Variable as its own grad")
+    if value.meta.dtype != tensor.meta.dtype:
+        raise RuntimeError(f"attempting to assign a gradient with dtype '{value.meta.kind.name}' to a tensor with grad_dtype '{tensor.meta.kind.name}'. "
+                           "The gradient must match the tensor's grad_dtype (defaults to the tensor's dtype).")  # fmt: skip
+    if value.meta.shape != tensor.meta.shape:
+        raise RuntimeError(f"assigned grad has data of a different size, expected {list(tensor.meta.shape)} got {list(value.meta.shape)}")
+
+
+def _rebuild(kind: type[Any], array: np.ndarray[Any, Any], requires_grad: bool, attributes: dict[str, Any]) -> Any:
+    result = kind()
+    result.array = array
+    result.vc = result.rare = result.fn = None
+    settle(result)
+    result.__dict__.update(attributes)
+    return result.requires_grad_() if requires_grad else result
+
+
+__all__ = ["Size", "TensorMethods", "meta_of", "version_of"]

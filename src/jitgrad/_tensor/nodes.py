@@ -1,0 +1,318 @@
+"""The nodes that `invoke` records: one class per op, made from its declaration.
+
+A node keeps arrays, never the output tensor, so no cycle exists. `_saved` maps a name to its array; `_counters` tells where to look
+for writes to it: a version counter, or the edge that leads back to the tensor and will show the counter if one comes to be.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from .._core.meta import Meta
+from .._engine import versions
+from .._engine.node import RELEASED, SECOND_TIME, TOKEN, Node
+from .._engine.run import expandable
+from .._engine.versions import Version
+from .._ops.kinds import Dispatch, General
+from .._ops.maps import Map, compute
+from .base import wrap
+
+Array = np.ndarray[Any, Any]
+RESULT = "result"
+
+
+def second_time() -> None:
+    """Refuse a second backward, or the reading of a saved value after the first."""
+    raise RuntimeError(SECOND_TIME)
+
+
+def modified(node: Node, counter: Version, array: Array, maker: Any) -> RuntimeError:
+    """The error for a saved value that was written after it was saved."""
+    kind = f"torch.{_TYPE_NAMES.get(array.dtype.char, 'Float')}Tensor"
+    of = f", which is output {maker[1]} of {maker[0].name()}," if maker is not None else ","
+    return RuntimeError(
+        f"one of the variables needed for gradient computation has been modified by an inplace operation: [{kind} {list(array.shape)}]{of} "
+        f"is at version {counter.count}; expected version {counter.at(node.epoch)} instead. Hint: enable anomaly detection to find the operation "
+        "that failed to compute its gradient, with torch.autograd.set_detect_anomaly(True)."
+    )
+
+
+_TYPE_NAMES = {"f": "Float", "d": "Double", "e": "Half", "q": "Long", "l": "Long", "i": "Int", "h": "Short", "b": "Char", "B": "Byte", "?": "Bool"}
+
+
+def sum_to_shape(array: Array, shape: tuple[int, ...]) -> Array:
+    """Sum the axes along which `shape` was broadcast to the array's shape."""
+    lead = array.ndim - len(shape)
+    axes = tuple(range(lead)) + tuple(lead + k for k, n in enumerate(shape) if n == 1 != array.shape[lead + k])
+    return array.sum(axes, keepdims=True).reshape(shape) if axes else array.reshape(shape)
+
+
+def fit_array(grad: Array, meta: Meta, node: Node, index: int) -> Array:
+    """The one place where a gradient, as an array, gets the shape and dtype of its input and memory of its own."""
+    if grad.shape != meta.shape:
+        if not expandable(meta.shape, grad.shape):
+            raise RuntimeError(f"Function {node.name()} returned an invalid gradient at index {index} - got {list(grad.shape)} "
+                               f"but expected shape compatible with {list(meta.shape)}")  # fmt: skip
+        grad = sum_to_shape(grad, meta.shape)
+    if grad.dtype != meta.dtype:
+        grad = grad.astype(meta.dtype)
+    if grad.base is not None or not grad.flags.c_contiguous:
+        grad = np.array(grad, order="C", copy=True)
+    return grad
+
+
+class Recorded(Node):
+    """What all recorded nodes share: edges, saved values, the check of versions, release."""
+
+    __slots__ = ("_counters", "_edges", "_saved", "_tensors", "gathered", "outputs", "statics")
+    _saved: Any
+    _edges: tuple[Node | None, ...]
+    _counters: tuple[Any, ...]
+    gathered: list[Any]
+    statics: tuple[Any, ...]
+
+    def edges(self) -> Sequence[Node | None]:
+        return self._edges
+
+    def saved(self) -> dict[str, Any]:
+        """The saved arrays, after the check that nobody wrote to them."""
+        saved: dict[str, Any] = self._saved
+        if saved is RELEASED:
+            second_time()
+        if self.epoch != versions.WRITES:
+            self.check(saved)
+        return saved
+
+    def check(self, saved: dict[str, Any]) -> None:
+        """Something was written since; was it one of ours?"""
+        for place, array in zip(self._counters, saved.values(), strict=True):
+            counter = place if place is None or type(place) is Version else place.vc
+            if counter is not None and counter.last > self.epoch:
+                raise modified(self, counter, array, None if type(place) is Version else (place, 0))
+
+    def release(self) -> None:
+        if self._saved:
+            self._saved = RELEASED
+
+    def forget(self) -> None:
+        self.buf = None
+        self.gathered = [None] * self.outputs
+
+    def _collect(self, grad: Any) -> list[Any]:
+        """The gradients of all outputs; a node of one output is handed its own."""
+        if grad is not TOKEN:
+            return [grad]
+        grads, self.gathered = self.gathered, [None] * self.outputs
+        return grads
+
+    def apply(self, grad: Any, keep: bool) -> list[Any]:
+        grads = self._collect(grad)
+        grad = None
+        results = self.pull(grads)
+        if not keep:
+            self.release()
+        return [None if part is None or edge is None else fit_array(part, edge.meta, self, index)
+                for index, (part, edge) in enumerate(zip(results, self._edges, strict=True))]  # fmt: skip
+
+    def call(self, grads: tuple[Any, ...], keep: bool, create_graph: bool) -> Sequence[Any]:
+        if all(grad is None for grad in grads):
+            return (None,) * len(self._edges)
+        if create_graph:
+            return self.pull_recorded(list(grads))
+        arrays = [None if grad is None else contiguous(grad.array) for grad in grads]
+        return [None if part is None else wrap(np.asarray(part)) for part in self.pull(arrays)]
+
+    def pull(self, grads: list[Any]) -> Sequence[Any]:
+        """Arrays of the outputs' gradients (None where there is none) to arrays of the inputs'."""
+        raise NotImplementedError
+
+    def pull_recorded(self, grads: list[Any]) -> Sequence[Any]:
+        """The same on tensors, recorded."""
+        raise NotImplementedError
+
+    def unpack(self, name: str, array: Array | None, recorded: bool) -> Any:
+        """A saved array as a tensor: with its edge, so that a second derivative finds its way."""
+        if array is None:
+            return None
+        edge = self.edge_of_saved(name) if recorded else None
+        tensor = wrap(array, edge)
+        if edge is not None:
+            tensor.vc = edge.vc
+        return tensor
+
+    def edge_of_saved(self, name: str) -> Any:
+        """The edge of a saved input; the node itself for its result."""
+        raise NotImplementedError
+
+
+def contiguous(array: Array) -> Array:
+    """C-contiguous, copied only when it is not."""
+    return array if array.flags.c_contiguous else np.ascontiguousarray(array)
+
+
+class MapNode(Recorded):
+    """An elementwise op of any shapes and dtypes, with params in `statics`."""
+
+    __slots__ = ("map", "needs")
+    map: Map
+    needs: tuple[bool, ...]
+
+    def pull(self, grads: list[Any]) -> Sequence[Any]:
+        grad = grads[0]
+        saved = self.saved()
+        partials = self.map.partials
+        done: list[Any] = [None] * len(self._edges)
+        places = [k for k, need in enumerate(self.needs) if need]
+        if all(self.map.cotangent(k).op == "var" for k in places):  # sums: the gradient itself
+            for k in places:
+                done[self.map.differentiable[k]] = grad
+            return done
+        del partials
+        outs = compute(self.map.backward(self.needs), (grad, *saved.values()), self.statics, grad.shape, [grad.dtype] * len(places))
+        for k, out in zip(places, outs, strict=True):
+            done[self.map.differentiable[k]] = out
+        return done
+
+    def pull_recorded(self, grads: list[Any]) -> Sequence[Any]:
+        grad = grads[0]
+        tensors = {name: self.unpack(name, array, True) for name, array in self.saved().items()}
+        done: list[Any] = [None] * len(self._edges)
+        for k, need in enumerate(self.needs):
+            if need:
+                part = self.map.partial(k)
+                if part.output.op == "var":
+                    done[self.map.differentiable[k]] = grad
+                else:
+                    done[self.map.differentiable[k]] = Dispatch.invoke(part, (grad, *(tensors[name] for name in self.map.saves[k])), self.statics)
+        return done
+
+    def edge_of_saved(self, name: str) -> Any:
+        return self if name == RESULT else self._edges[self.map.inputs.index(name)]
+
+
+class OpNode(Recorded):
+    """A general op: the fused backward on arrays where there is one, else the rule on tensors without a graph."""
+
+    __slots__ = ("likes", "needs")
+    op: General
+    likes: tuple[Meta | None, ...]
+    needs: tuple[bool, ...]
+
+    def values(self, grads: list[Any], saved: dict[str, Any]) -> dict[str, Any]:
+        """All that a rule may ask for, by name."""
+        likes = self.likes
+        given = dict(zip(self.op.statics, self.statics, strict=True))
+        return {**given, **saved, "grad": grads[0], "grads": grads, "needs": self.needs, "like": likes[0] if len(likes) == 1 and not self.op.variadic else likes}
+
+    def pull(self, grads: list[Any]) -> Sequence[Any]:
+        saved = self.saved()
+        if self.op.accelerator is not None:
+            return self.spread(self.op.accelerator(self.values(grads, saved)))
+        tensors = [None if grad is None else wrap(grad) for grad in grads]
+        parts = self.spread(self.rule(self.values(tensors, {name: self.unpack(name, array, False) for name, array in saved.items()})))
+        return [None if part is None else part.array for part in parts]
+
+    def pull_recorded(self, grads: list[Any]) -> Sequence[Any]:
+        return self.spread(self.rule(self.values(grads, {name: self.unpack(name, array, True) for name, array in self.saved().items()})))
+
+    def rule(self, values: dict[str, Any]) -> Any:
+        if self.op.backward is None:
+            raise NotImplementedError(f"derivative for {self.op.name} is not implemented")
+        return self.op.backward(values)
+
+    def spread(self, results: Any) -> Sequence[Any]:
+        """Results per differentiable input to results per edge."""
+        if self.op.variadic:
+            return list(results)
+        if len(self.op.differentiable) == 1 and not isinstance(results, (tuple, list)):
+            results = (results,)
+        done: list[Any] = [None] * len(self._edges)
+        for place, part in zip(self.op.differentiable, results, strict=True):
+            done[place] = part
+        return done
+
+    def edge_of_saved(self, name: str) -> Any:
+        if name in self.op.inputs:
+            return self._edges[self.op.inputs.index(name)]
+        return self.result_edges.get(name) if (name.startswith(RESULT) and self.outputs > 1) else self if name == RESULT else None
+
+    @property
+    def result_edges(self) -> dict[str, Any]:
+        return {}
+
+
+class LinearNode(OpNode):
+    """A linear op: its transpose, as a recorded op where a graph of the backward is wanted."""
+
+    __slots__ = ()
+
+    def pull_recorded(self, grads: list[Any]) -> Sequence[Any]:
+        saved = {name: self.unpack(name, array, False) for name, array in self.saved().items()}
+        op: Any = self.op
+        call = AdjointCall(op, self.likes, self.needs, self.statics, saved, tuple(grad is not None for grad in grads))
+        results = iter(Dispatch.invoke(op.transposed, tuple(grad for grad in grads if grad is not None), (call,)))
+        done: list[Any] = [None] * len(self._edges)
+        places = range(len(self._edges)) if op.variadic else op.differentiable
+        for place, need in zip(places, self.needs, strict=True):
+            if need:
+                done[place] = next(results)
+        return done
+
+
+class AdjointCall:
+    """One call of a linear op's transpose: what the op was called with, and which gradients there are."""
+
+    __slots__ = ("given", "likes", "needs", "op", "saved", "statics")
+
+    def __init__(self, op: Any, likes: tuple[Meta | None, ...], needs: tuple[bool, ...], statics: tuple[Any, ...],
+                 saved: dict[str, Any], given: tuple[bool, ...]) -> None:  # fmt: skip
+        self.op, self.likes, self.needs, self.statics, self.saved, self.given = op, likes, needs, statics, saved, given
+
+    def forward(self, arrays: Sequence[Array]) -> list[Array]:
+        """The transpose on arrays: the gradients of the needed inputs."""
+        found = iter(arrays)
+        grads = [next(found) if given else None for given in self.given]
+        likes = self.likes
+        values = dict(zip(self.op.statics, self.statics, strict=True))
+        values |= {name: tensor.array for name, tensor in self.saved.items()}
+        values |= {"grad": grads[0], "grads": grads, "needs": self.needs, "like": likes[0] if len(likes) == 1 and not self.op.variadic else likes}
+        results = self.op.transposed.transpose(values)
+        if not isinstance(results, (tuple, list)):
+            results = (results,)
+        return [np.asarray(part) for part, need in zip(results, self.needs, strict=True) if need]
+
+    def back(self, grads: Sequence[Any], zeros: Any) -> Sequence[Any]:
+        """The transpose of the transpose: the op itself, on the gradients of the needed inputs (zeros where there is none)."""
+        found = iter(grads)
+        places = range(len(self.likes)) if self.op.variadic else self.op.differentiable
+        inputs: list[Any] = [self.saved.get(name) for name in self.op.inputs] if not self.op.variadic else [None] * len(self.likes)
+        for place, need in zip(places, self.needs, strict=True):
+            part = next(found) if need else None
+            inputs[place] = zeros(self.likes[place]) if part is None else part
+        results = Dispatch.invoke(self.op, tuple(inputs), self.statics)
+        results = results if isinstance(results, (tuple, list)) else (results,)
+        return [result for result, given in zip(results, self.given, strict=True) if given]
+
+
+class AdjointNode(Recorded):
+    """The transpose of a linear op, itself differentiable."""
+
+    __slots__ = ("call_of",)
+    call_of: AdjointCall
+
+    def pull(self, grads: list[Any]) -> Sequence[Any]:
+        parts = self.pull_recorded([None if grad is None else wrap(grad) for grad in grads])
+        return [part.array for part in parts]
+
+    def pull_recorded(self, grads: list[Any]) -> Sequence[Any]:
+        return self.call_of.back(grads, lambda meta: wrap(np.zeros(meta.shape, meta.dtype)))
+
+
+@functools.cache
+def node_class(name: str, base: type[Recorded], op: Any) -> type[Any]:
+    """The node class of an op: torch's name, the op's behaviour."""
+    return type(name, (base,), {"__slots__": (), "op": op, "__module__": "jitgrad.autograd"})

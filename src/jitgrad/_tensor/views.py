@@ -1,0 +1,205 @@
+"""Views: tensors that share another's memory, and the history they share with it.
+
+A view is tied to the tensor at the root of its chain, its base. An in-place write through any of them bumps the one version counter
+they share; a view whose `seen` version lags behind gets its edge anew, as a strided view of the base (torch's
+`AsStridedBackward0`), the next time somebody asks for it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .._engine import modes, versions
+from .._engine.node import Node, next_number
+from .base import TensorBase, own_rare, version_of, wrap
+from .nodes import Recorded
+
+Array = np.ndarray[Any, Any]
+
+
+def wrap_view(source: Any, array: Array, several: bool = False) -> Any:
+    """A tensor around a view of `source`'s memory (of `source` itself when the array is the same)."""
+    view = wrap(array)
+    rare = own_rare(view)
+    of = source.rare
+    rare.base = of.base if of is not None and of.base is not None else source
+    view.vc = version_of(source)
+    rare.seen = view.vc.count
+    if several:
+        rare.creation = "multi"
+    elif not modes.grad_enabled():
+        rare.creation = "no_grad"
+    elif of is not None and of.base is not None:
+        rare.creation = of.creation
+    return view
+
+
+def edge_of(tensor: Any) -> Any:
+    """The edge others record, brought up to date if the tensor is a view whose base was written to."""
+    rare = tensor.rare
+    if rare is None or rare.base is None:
+        return tensor.fn
+    if tensor.vc.count != rare.seen and rare.base.fn is not None and rare.creation is None:
+        tensor.fn = strided_edge(tensor, rare.base)
+        rare.seen = tensor.vc.count
+    return tensor.fn
+
+
+def mark_inference(tensor: Any) -> Any:
+    """Make a fresh result an inference tensor."""
+    own_rare(tensor).inference = True
+    return tensor
+
+
+class Geometry:
+    """Where a view lies in its base: offset in bytes, shape and strides; on arrays that are laid out as the base is."""
+
+    __slots__ = ("base_shape", "base_strides", "dtype", "offset", "shape", "strides")
+
+    def __init__(self, view: Array, base: Array) -> None:
+        self.offset = view.__array_interface__["data"][0] - base.__array_interface__["data"][0]
+        self.shape, self.strides = view.shape, view.strides
+        self.base_shape, self.base_strides, self.dtype = base.shape, base.strides, base.dtype
+
+    def fresh(self, fill: Array | None) -> Array:
+        """A new array laid out as the base is, zero or a copy of `fill`."""
+        extent = sum((n - 1) * abs(step) for n, step in zip(self.base_shape, self.base_strides, strict=True)) // self.dtype.itemsize + 1
+        flat = np.zeros(extent, self.dtype)
+        full = np.lib.stride_tricks.as_strided(flat, self.base_shape, self.base_strides)
+        if fill is not None:
+            full[...] = fill
+        return full
+
+    def part(self, full: Array) -> Array:
+        """The view's elements of an array made by `fresh`."""
+        flat = full.base if full.base is not None else full
+        while flat.base is not None:
+            flat = flat.base
+        return np.ndarray(self.shape, self.dtype, flat, self.offset, self.strides)
+
+    def spread(self, grad: Array) -> Array:
+        """The transpose of taking the part: zeros with `grad` added at its places."""
+        full = self.fresh(None)
+        part = self.part(full)
+        if any(step == 0 and n > 1 for n, step in zip(self.shape, self.strides, strict=True)):
+            for place in np.ndindex(self.shape):
+                part[place] += grad[place]
+        else:
+            part[...] = grad
+        return full
+
+
+class AsStridedBackward0(Recorded):
+    """The edge of a view whose base was written to."""
+
+    __slots__ = ("geometry",)
+    geometry: Geometry
+
+    def pull(self, grads: list[Any]) -> list[Any]:
+        return [self.geometry.spread(grads[0])]
+
+    def pull_recorded(self, grads: list[Any]) -> list[Any]:
+        return [spread_recorded(self.geometry, grads[0])]
+
+
+class CopySlices(Recorded):
+    """The history of a base after an in-place op on a view of it: the view's part of the gradient goes through the op's own node."""
+
+    __slots__ = ("geometry", "inner")
+    geometry: Geometry
+    inner: Any
+
+    def pull(self, grads: list[Any]) -> list[Any]:
+        full = self.geometry.fresh(grads[0])
+        part = self.geometry.part(full)
+        results = self.inner.apply(np.array(part, order="C", copy=True), True)
+        results = [results] if self.inner.arity == 1 else list(results)
+        part[...] = 0 if results[0] is None else results[0]
+        return [full, *results[1:]]
+
+    def pull_recorded(self, grads: list[Any]) -> list[Any]:
+        part = part_recorded(self.geometry, grads[0])
+        results = list(self.inner.call((part,), True, True))
+        rest = grads[0] - spread_recorded(self.geometry, part)
+        first = rest if results[0] is None else rest + spread_recorded(self.geometry, results[0])
+        return [first, *results[1:]]
+
+    def release(self) -> None:
+        self.inner.release()
+
+
+class PartBackward0(Recorded):
+    """A part of a gradient, recorded; the transpose of `SpreadBackward0`."""
+
+    __slots__ = ("geometry",)
+    geometry: Geometry
+
+    def pull(self, grads: list[Any]) -> list[Any]:
+        return [self.geometry.spread(grads[0])]
+
+    def pull_recorded(self, grads: list[Any]) -> list[Any]:
+        return [spread_recorded(self.geometry, grads[0])]
+
+
+class SpreadBackward0(Recorded):
+    """A part of a gradient put in its place, recorded."""
+
+    __slots__ = ("geometry",)
+    geometry: Geometry
+
+    def pull(self, grads: list[Any]) -> list[Any]:
+        return [np.array(self.geometry.part(self.geometry.fresh(grads[0])), order="C", copy=True)]
+
+    def pull_recorded(self, grads: list[Any]) -> list[Any]:
+        return [part_recorded(self.geometry, grads[0])]
+
+
+def part_recorded(geometry: Geometry, tensor: Any) -> Any:
+    """The view's part of a tensor that has the base's shape."""
+    array = np.array(geometry.part(geometry.fresh(tensor.array)), order="C", copy=True)
+    return _linked(PartBackward0, geometry, tensor, array)
+
+
+def spread_recorded(geometry: Geometry, tensor: Any) -> Any:
+    """A tensor of the view's shape put into zeros of the base's."""
+    return _linked(SpreadBackward0, geometry, tensor, np.array(geometry.spread(tensor.array), order="C", copy=True))
+
+
+def _linked(kind: Any, geometry: Geometry, tensor: Any, array: Array) -> Any:
+    result = wrap(array)
+    if tensor.fn is not None and modes.grad_enabled():
+        result.fn = strided_node(kind, geometry, (tensor.fn,), result.meta)
+    return result
+
+
+def strided_node(kind: Any, geometry: Geometry, edges: tuple[Node | None, ...], meta: Any) -> Any:
+    """A node that works by a view's geometry."""
+    node = kind()
+    node.geometry = geometry
+    node._edges, node._saved, node._counters, node.statics = edges, {}, (), ()
+    node.outputs, node.meta, node.epoch, node.number = 1, meta, versions.WRITES, next_number()
+    node.buf = node.rare = node.vc = None
+    return node
+
+
+def strided_edge(view: Any, base: Any) -> Any:
+    """A new edge for a view, from the base's present history."""
+    node = strided_node(AsStridedBackward0, Geometry(view.array, base.array), (base.fn,), view.meta)
+    node.vc = view.vc
+    return node
+
+
+def rebase(view: Any, base: Any, inner: Any) -> None:
+    """After an in-place op on a view: the base's history goes on through `CopySlices` around the op's node."""
+    edges = (base.fn, *list(inner.edges())[1:])
+    node = strided_node(CopySlices, Geometry(view.array, base.array), edges, base.meta)
+    node.inner = inner
+    node.vc = base.vc
+    base.fn = node
+    view.fn = strided_edge(view, base)
+    view.rare.seen = view.vc.count
+
+
+__all__ = ["CopySlices", "TensorBase", "edge_of", "mark_inference", "rebase", "wrap_view"]

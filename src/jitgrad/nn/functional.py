@@ -1,0 +1,230 @@
+"""Functions of neural networks, with torch's names and arguments.
+
+Each is one call away from the op it stands for: what is checked or translated here is what torch checks in its own
+`nn.functional`, and nothing else.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+
+from .. import _tensor as T
+from .._core.dtypes import dtype as DType
+from .._core.dtypes import int64
+from .._tensor import Tensor
+from ..autograd import no_grad
+from ._losses import (
+    binary_cross_entropy,
+    binary_cross_entropy_with_logits,
+    cross_entropy,
+    huber_loss,
+    l1_loss,
+    mse_loss,
+    nll_loss,
+    smooth_l1_loss,
+)
+
+__all__ = [
+    "batch_norm",
+    "binary_cross_entropy",
+    "binary_cross_entropy_with_logits",
+    "cross_entropy",
+    "dropout",
+    "elu",
+    "embedding",
+    "gelu",
+    "huber_loss",
+    "l1_loss",
+    "layer_norm",
+    "leaky_relu",
+    "linear",
+    "log_softmax",
+    "logsigmoid",
+    "mse_loss",
+    "nll_loss",
+    "normalize",
+    "one_hot",
+    "relu",
+    "sigmoid",
+    "silu",
+    "smooth_l1_loss",
+    "softmax",
+    "softmin",
+    "softplus",
+    "tanh",
+]
+
+linear = T.linear
+gelu = T.gelu
+logsigmoid = T.logsigmoid
+softplus = T.softplus
+sigmoid = T.sigmoid
+tanh = T.tanh
+
+
+# ---- activations ----
+def relu(input: Tensor, inplace: bool = False) -> Tensor:
+    """`max(input, 0)` of each element; in place if asked."""
+    return T.relu_(input) if inplace else T.relu(input)
+
+
+def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = False) -> Tensor:
+    """Each element, multiplied by `negative_slope` where it is negative; in place if asked."""
+    return T.leaky_relu_(input, negative_slope) if inplace else T.leaky_relu(input, negative_slope)
+
+
+def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
+    """Each element, `alpha * (exp(x) - 1)` where it is negative; in place if asked."""
+    return T.elu_(input, alpha) if inplace else T.elu(input, alpha)
+
+
+def silu(input: Tensor, inplace: bool = False) -> Tensor:
+    """`x * sigmoid(x)` of each element; in place if asked."""
+    return T.silu_(input) if inplace else T.silu(input)
+
+
+def softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: DType | None = None) -> Tensor:
+    """`exp(x) / sum(exp(x))` along `dim`; with `dtype` the input is cast to it first."""
+    if dim is None:
+        dim = _implicit_dim("softmax", input.dim(), _stacklevel)
+    return T.softmax(input, dim, dtype)
+
+
+def log_softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: DType | None = None) -> Tensor:
+    """Logarithm of the softmax along `dim`; with `dtype` the input is cast to it first."""
+    if dim is None:
+        dim = _implicit_dim("log_softmax", input.dim(), _stacklevel)
+    return T.log_softmax(input, dim, dtype)
+
+
+def softmin(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: DType | None = None) -> Tensor:
+    """Softmax of the negative input along `dim`."""
+    if dim is None:
+        dim = _implicit_dim("softmin", input.dim(), _stacklevel)
+    return T.softmax(-input, dim, dtype)
+
+
+def _implicit_dim(name: str, ndim: int, stacklevel: int) -> int:
+    warnings.warn(
+        f"Implicit dimension choice for {name} has been deprecated. "
+        "Change the call to include dim=X as an argument.",
+        stacklevel=stacklevel,
+    )
+    return 0 if ndim in (0, 1, 3) else 1
+
+
+# ---- regularisation ----
+def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
+    """In training, each element is set to 0 with probability `p`, the others are divided by `1 - p`.
+
+    Raises ValueError for a `p` that is no probability.
+    """
+    if p < 0.0 or p > 1.0:
+        raise ValueError(f"dropout probability has to be between 0 and 1, but got {p}")
+    return T.dropout_(input, p, training) if inplace else T.dropout(input, p, training)
+
+
+# ---- normalisation ----
+def layer_norm(
+    input: Tensor,
+    normalized_shape: Sequence[int],
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    eps: float = 1e-5,
+) -> Tensor:
+    """Mean 0 and variance 1 over the last dimensions, `normalized_shape`; then `* weight + bias`.
+
+    Raises RuntimeError unless the input ends in `normalized_shape` and weight and bias have that shape.
+    """
+    return T.layer_norm(input, normalized_shape, weight, bias, eps)
+
+
+def batch_norm(
+    input: Tensor,
+    running_mean: Tensor | None,
+    running_var: Tensor | None,
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    training: bool = False,
+    momentum: float = 0.1,
+    eps: float = 1e-5,
+) -> Tensor:
+    """Mean 0 and variance 1 over all dimensions but the second (the channels); then `* weight + bias`.
+
+    In training the batch's own statistics are used, and the running ones move towards them by `momentum`; otherwise
+    the running ones are used. Raises ValueError for a batch of one value per channel in training.
+    """
+    if training:
+        shape = input.shape
+        if len(shape) > 1 and input.numel() == shape[1]:
+            raise ValueError(f"Expected more than 1 value per channel when training, got input size {shape}")
+        if eps <= 0.0:
+            raise ValueError(f"batch_norm eps must be positive during training, but got {eps}")
+    elif eps < 0.0:
+        raise ValueError(f"batch_norm eps must be non-negative, but got {eps}")
+    return T.batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps)
+
+
+def normalize(input: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12) -> Tensor:
+    """Divides by the p-norm along `dim`, or by `eps` where that is larger."""
+    norm = input.norm(p, dim, keepdim=True).clamp_min(eps)
+    return input / norm.expand_as(input)
+
+
+# ---- look-up ----
+def embedding(
+    input: Tensor,
+    weight: Tensor,
+    padding_idx: int | None = None,
+    max_norm: float | None = None,
+    norm_type: float = 2.0,
+    scale_grad_by_freq: bool = False,
+    sparse: bool = False,
+) -> Tensor:
+    """Rows of `weight` (count, width) that `input` (any shape, int64 or int32) names: shape (*, width).
+
+    The row `padding_idx` gets no gradient. With `max_norm` the rows that are used are first scaled down, in place, to
+    that norm at most. Raises IndexError for an index that is out of range, NotImplementedError for `sparse`.
+    """
+    if sparse:
+        raise NotImplementedError("embedding: sparse gradients are not supported")
+    if padding_idx is None:
+        padding_idx = -1
+    else:
+        count = weight.shape[0]
+        if not -count <= padding_idx < max(count, 1):
+            raise AssertionError("Padding_idx must be within num_embeddings")
+        padding_idx %= count
+    if max_norm is not None:
+        _limit_norms(weight, input, max_norm, norm_type)
+    return T.embedding(weight, input, padding_idx, scale_grad_by_freq)
+
+
+def _limit_norms(weight: Tensor, input: Tensor, max_norm: float, norm_type: float) -> None:
+    with no_grad():
+        rows = T.unique(input)
+        used = weight.index_select(0, rows)
+        norms = used.norm(norm_type, 1, keepdim=True)
+        scale = T.where(norms > max_norm, max_norm / (norms + 1e-7), T.ones_like(norms))
+        weight.index_copy_(0, rows, used * scale)
+
+
+def one_hot(input: Tensor, num_classes: int = -1) -> Tensor:
+    """A one where the last dimension equals the class, zeros elsewhere: shape (*, num_classes), int64.
+
+    The number of classes is one more than the largest class unless given. Raises RuntimeError for a negative class
+    or one that is too large.
+    """
+    if input.dtype is not int64:
+        raise RuntimeError("one_hot is only applicable to index tensor of type LongTensor.")
+    if input.numel() == 0 and num_classes <= 0:
+        raise RuntimeError("Can not infer total number of classes from empty tensor.")
+    low, high = (0, 0) if input.numel() == 0 else (int(input.min()), int(input.max()))
+    if low < 0:
+        raise RuntimeError("Class values must be non-negative.")
+    if num_classes == -1:
+        num_classes = high + 1
+    if high >= num_classes:
+        raise RuntimeError("Class values must be smaller than num_classes.")
+    return (input.unsqueeze(-1) == T.arange(num_classes)).to(int64)

@@ -1,0 +1,221 @@
+"""`Module`, the base of everything in `nn`.
+
+Its parts, in the order in which to read them: `_members.py` (what may be assigned), `_tree.py` (walking), `_calls.py`
+(calls and hooks), `_state.py` (saving and loading); this file adds modes, conversions and printing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, TypeVar
+
+from ..._core.dtypes import dtype
+from ..._core.dtypes import float16, float32, float64
+from ..._tensor import Tensor
+from ...autograd import no_grad
+from ..parameter import Parameter
+from . import _hooks
+from ._calls import (
+    Calls,
+    register_module_forward_hook,
+    register_module_forward_pre_hook,
+    register_module_full_backward_hook,
+    register_module_full_backward_pre_hook,
+)
+from ._hooks import (
+    register_module_buffer_registration_hook,
+    register_module_module_registration_hook,
+    register_module_parameter_registration_hook,
+)
+from ._members import Members
+from ._registry import Registry
+from ._state import State, _IncompatibleKeys
+from ._tree import Tree
+
+__all__ = [
+    "Module",
+    "_IncompatibleKeys",
+    "register_module_buffer_registration_hook",
+    "register_module_forward_hook",
+    "register_module_forward_pre_hook",
+    "register_module_full_backward_hook",
+    "register_module_full_backward_pre_hook",
+    "register_module_module_registration_hook",
+    "register_module_parameter_registration_hook",
+]
+
+Self = TypeVar("Self", bound="Module")
+
+
+class Module(Calls, State, Tree, Members):
+    """Base class of all modules.
+
+    A subclass calls `super().__init__()`, assigns parameters and other modules to attributes, which registers them,
+    and defines `forward`. Calling the module runs `forward` and the hooks.
+
+    >>> class Scale(nn.Module):
+    ...     def __init__(self):
+    ...         super().__init__()
+    ...         self.factor = nn.Parameter(torch.tensor(2.0))
+    ...     def forward(self, x):
+    ...         return x * self.factor
+    >>> Scale()(torch.tensor([1.0, 2.0])).tolist()
+    [2.0, 4.0]
+    """
+
+    training: bool
+    _modules: Registry[Module | None]
+    call_super_init: bool = False
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        """Create the empty tables; must be called before anything is assigned that is to be registered."""
+        if not self.call_super_init:
+            if kwargs:
+                raise TypeError(f"{type(self).__name__}.__init__() got an unexpected keyword argument '{next(iter(kwargs))}'")
+            if args:
+                raise TypeError(
+                    f"{type(self).__name__}.__init__() takes 1 positional argument but {len(args) + 1} were given"
+                )
+        members = self.__dict__
+        members["training"] = True
+        self._create_tables()
+        for name, make in _hooks.TABLES_OF_A_MODULE:
+            members[name] = make()
+        if self.call_super_init:
+            super().__init__(*args, **kwargs)
+
+    # ---- modes ----
+    def train(self: Self, mode: bool = True) -> Self:
+        """Put the module and its descendants into training (or evaluation) mode, which some of them mind."""
+        if not isinstance(mode, bool):
+            raise ValueError("training mode is expected to be boolean")
+        self.training = mode
+        for module in self.children():
+            module.train(mode)
+        return self
+
+    def eval(self: Self) -> Self:
+        """Put the module and its descendants into evaluation mode: `train(False)`."""
+        return self.train(False)
+
+    def requires_grad_(self: Self, requires_grad: bool = True) -> Self:
+        """Let all parameters be trained, or freeze them."""
+        for param in self.parameters():
+            param.requires_grad_(requires_grad)
+        return self
+
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        """Set the gradients of all parameters to None, or to zeros."""
+        for param in self.parameters():
+            grad = param.grad
+            if grad is None:
+                continue
+            if set_to_none:
+                param.grad = None
+            else:
+                if grad.grad_fn is not None:
+                    grad.detach_()
+                else:
+                    grad.requires_grad_(False)
+                grad.zero_()
+
+    def share_memory(self: Self) -> Self:
+        """Nothing to do: memory is shared by forking."""
+        return self
+
+    # ---- conversions ----
+    def _apply(self: Self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
+        """Put `fn(tensor)` in the place of the data of every parameter, gradient and buffer."""
+        if recurse:
+            for module in self.children():
+                module._apply(fn)
+        for param in self._parameters.values():
+            if param is None:
+                continue
+            with no_grad():
+                grad = param.grad
+                changed = None if grad is None else fn(grad)
+                if grad is not None:
+                    param.grad = None  # its dtype would not match meanwhile
+                param.data = fn(param)
+                if grad is not None and changed is not None:
+                    grad.data = changed
+                    param.grad = grad
+        for name, buffer in self._buffers.items():
+            if buffer is not None:
+                self._buffers[name] = fn(buffer)
+        return self
+
+    def apply(self: Self, fn: Callable[[Module], None]) -> Self:
+        """Call `fn` on every descendant and then on the module itself; typically to initialise parameters."""
+        for module in self.children():
+            module.apply(fn)
+        fn(self)
+        return self
+
+    def to(self: Self, *args: Any, **kwargs: Any) -> Self:
+        """Convert floating point parameters and buffers in place: `to(dtype)`, `to(device)`, `to(tensor)`.
+
+        The only device is the CPU. Raises TypeError for a dtype that isn't a floating point one.
+        """
+        wanted = kwargs.get("dtype")
+        for arg in args:
+            if isinstance(arg, dtype):
+                wanted = arg
+            elif isinstance(arg, Tensor):
+                wanted = arg.dtype
+        if wanted is None:
+            return self
+        if not wanted.is_floating_point:
+            raise TypeError(
+                f"nn.Module.to only accepts floating point or complex dtypes, but got desired dtype={wanted}"
+            )
+        return self._to_dtype(wanted)
+
+    def _to_dtype(self: Self, wanted: dtype) -> Self:
+        return self._apply(lambda t: t.to(wanted) if t.is_floating_point() else t)
+
+    def type(self: Self, dst_type: dtype) -> Self:
+        """Convert all parameters and buffers in place, integers too."""
+        return self._apply(lambda t: t.to(dst_type))
+
+    def float(self: Self) -> Self:
+        """Convert floating point parameters and buffers to float32, in place."""
+        return self._to_dtype(float32)
+
+    def double(self: Self) -> Self:
+        """Convert floating point parameters and buffers to float64, in place."""
+        return self._to_dtype(float64)
+
+    def half(self: Self) -> Self:
+        """Convert floating point parameters and buffers to float16, in place."""
+        return self._to_dtype(float16)
+
+    def cpu(self: Self) -> Self:
+        """Nothing to do: everything is on the CPU."""
+        return self
+
+    # ---- printing ----
+    def extra_repr(self) -> str:
+        """What stands between the parentheses when the module is printed; subclasses define it."""
+        return ""
+
+    def __repr__(self) -> str:
+        extra = self.extra_repr().split("\n") if self.extra_repr() else []
+        children = [f"({name}): {indent(repr(module))}" for name, module in self._modules.items()]
+        return printed(self._get_name(), extra, children)
+
+    def __dir__(self) -> Iterator[str]:
+        return iter(sorted(name for name in object.__dir__(self) if not name[0].isdigit()))
+
+
+def indent(text: str) -> str:
+    """The lines of `text` after the first, moved in by two."""
+    return text.replace("\n", "\n  ")
+
+
+def printed(name: str, extra: list[str], children: list[str]) -> str:
+    """A module as it is printed: on one line if it has no children and at most one line to say."""
+    if not children and len(extra) <= 1:
+        return f"{name}({extra[0] if extra else ''})"
+    return f"{name}(\n  " + "\n  ".join(extra + children) + "\n)"
