@@ -1,8 +1,9 @@
 """Reverse-mode differentiation in sixty lines of plain Python, by the same plan as jitgrad's engine.
 
-A *node* stands for one operation done: it knows how to turn the gradient of its result into those of its inputs (`rule`) and
-which nodes those inputs came from (`edges`). A backward run counts how many gradients each node will receive, adds them up in
-its *buffer*, and runs the newest node whose gradients are all there, so every node runs once however many paths lead to it.
+A *node* stands for one operation done: it knows how to turn the gradient of its result into those of its inputs
+(`rule`) and which nodes those inputs came from (`edges`). A backward run counts how many gradients each node will
+receive, adds them up in its *buffer*, and runs the newest node whose gradients are all there, so every node runs once
+however many paths lead to it.
 """
 
 import heapq
@@ -32,7 +33,8 @@ class Number:
         return record("Add", self.value + other.value, lambda g: (g, g), self, other)
 
     def __mul__(self, other):
-        return record("Mul", self.value * other.value, lambda g, a=self.value, b=other.value: (g * b, g * a), self, other)
+        a, b = self.value, other.value
+        return record("Mul", a * b, lambda g: (g * b, g * a), self, other)
 
     def tanh(self):
         result = math.tanh(self.value)

@@ -3,12 +3,13 @@
 Replace the first import by `import torch` and the loader's tensors by your own data, and this is a PyTorch script.
 """
 
+from jitgrad.optim.lr_scheduler import OneCycleLR
+from jitgrad.utils.data import DataLoader, TensorDataset
+
 import jitgrad as torch
 from jitgrad import nn
 from jitgrad.cli.digits import split_digits
 from jitgrad.optim import Adam
-from jitgrad.optim.lr_scheduler import OneCycleLR
-from jitgrad.utils.data import DataLoader, TensorDataset
 
 EPOCHS, BATCH, RATE = 30, 64, 5e-3
 
@@ -40,7 +41,8 @@ def main():
             schedule.step()
             total += loss.item()
         if epoch % 5 == 0:
-            print(f"epoch {epoch:2}  loss {total / len(loader):.4f}  held-out accuracy {accuracy(model, *held_out):.2%}")
+            right = accuracy(model, *held_out)
+            print(f"epoch {epoch:2}  loss {total / len(loader):.4f}  held-out accuracy {right:.2%}")
 
 
 if __name__ == "__main__":

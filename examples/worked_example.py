@@ -1,4 +1,7 @@
-"""The graph behind a backward pass, looked at: `python examples/worked_example.py` (picture: docs/images/worked_example.svg)."""
+"""The graph behind a backward pass, looked at: `python examples/worked_example.py`.
+
+Its picture is docs/images/worked_example.svg.
+"""
 
 import jitgrad as torch
 

@@ -28,10 +28,10 @@ PRINTED = """\
 ((<MulBackward0 object at 0xHEX>, 0), (<AccumulateGrad object at 0xHEX>, 0))
 True False
 tensor(28.) tensor(14.)
-RuntimeError: Trying to backward through the graph a second time (or directly access saved tensors after they have already \
-been freed). Saved intermediate values of the graph are freed when you call .backward() or autograd.grad(). Specify \
-retain_graph=True if you need to backward through the graph a second time or if you need to access saved tensors after calling \
-backward.
+RuntimeError: Trying to backward through the graph a second time (or directly access saved tensors after they have \
+already been freed). Saved intermediate values of the graph are freed when you call .backward() or autograd.grad(). \
+Specify retain_graph=True if you need to backward through the graph a second time or if you need to access saved \
+tensors after calling backward.
 False None
 """
 

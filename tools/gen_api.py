@@ -76,23 +76,23 @@ def doc(text: str, indent: str) -> str:
 # ---------------------------------------------------------------- elementwise templates
 def simple(op: Elementwise) -> bool:
     """Whether an op gets a template: one or two tensor operands, nothing else, no conditions, the same dtype out as in."""
-    if op.statics or len(op.inputs) > 2 or op.conditions:
+    if op.statics or len(op.inputs) > 2 or op.conditions or op.refuses:
         return False
-    found = op.map((True,) * len(op.inputs))
+    found = op.map("t" * len(op.inputs))
     return not found.is_condition and not (len(op.inputs) == 2 and any("result" in names for names in found.saves))
 
 
 def constants(op: Elementwise) -> list[tuple[str, str]]:
     """(name, expression) of the kernel numbers that a template and its node use."""
-    found = op.map((True,) * len(op.inputs))
+    found = op.map("t" * len(op.inputs))
     upper = op.name.upper()
-    lines = [(upper, f'{op.module}.{python_name(op)}.reserve("{"b" * (len(op.inputs) + 1)}")')]
+    lines = [(upper, f'ops_{op.module}.{python_name(op)}.reserve("{"b" * (len(op.inputs) + 1)}")')]
     for needs in needs_of(op):
         if moving(found, needs):
             tag = "".join("xy"[k] for k in moving(found, needs))
             chosen = tuple(k in moving(found, needs) for k in range(len(op.inputs)))
             spec = "b" * (1 + len(found.saved(chosen)) + sum(chosen))
-            entry = (f"{upper}_BACK_{tag.upper()}", f'{op.module}.{python_name(op)}.reserve("{spec}", {chosen})')
+            entry = (f"{upper}_BACK_{tag.upper()}", f'ops_{op.module}.{python_name(op)}.reserve("{spec}", {chosen})')
             if entry not in lines:
                 lines.append(entry)
     return lines
@@ -108,19 +108,19 @@ def needs_of(op: Elementwise) -> list[tuple[bool, ...]]:
 
 def moving(found: object, needs: tuple[bool, ...]) -> list[int]:
     """The needed inputs whose gradient is not simply the incoming one."""
-    return [k for k, need in enumerate(needs) if need and found.cotangent(k).op != "var"]
+    return [k for k, need in enumerate(needs) if need and found.cotangents[k].op != "var"]
 
 
 SAVED = {0: "s0", 1: "s1"}
 
 
 def forward_template(op: Elementwise, name: str) -> str:
-    found = op.map((True,) * len(op.inputs))
+    found = op.map("t" * len(op.inputs))
     upper, node = op.name.upper(), op.node
     one = len(op.inputs) == 1
     other = "" if one else f", {op.inputs[1]}: Tensor | Number"
     out = [f"    def {name}(self{other}) -> Any:", doc(op.doc, " " * 8).rstrip("\n")]
-    call = f"{op.module}.{python_name(op)}"
+    call = f"ops_{op.module}.{python_name(op)}"
     if one:
         out += ["        m = self.meta",
                 "        if self.rare is not None or modes.SPECIAL:",
@@ -128,7 +128,7 @@ def forward_template(op: Elementwise, name: str) -> str:
     else:
         y = op.inputs[1]
         out += [f"        if type({y}) is not Tensor and not isinstance({y}, Tensor):",
-                f"            return scalar_operand({call}, self, {y})",
+                f"            return scalar_operand({call}, self, {y})" if op.operator else f"            return invoke({call}, (self, {y}))",
                 "        m = self.meta",
                 f"        if m is not {y}.meta or self.rare is not None or {y}.rare is not None or modes.SPECIAL:",
                 f"            return invoke({call}, (self, {y}))",
@@ -174,14 +174,14 @@ def saving(op: Elementwise, found: object) -> list[str]:
 
 
 def node_template(op: Elementwise) -> str:
-    found = op.map((True,) * len(op.inputs))
+    found = op.map("t" * len(op.inputs))
     one = len(op.inputs) == 1
     saved_inputs = [k for k, name in enumerate(op.inputs) if any(name in names for names in found.saves)]
     result = any("result" in names for names in found.saves)
     slots = ["e0"] + ([] if one else ["e1"]) + [f"s{k}" for k in saved_inputs] + ([] if one else [f"c{k}" for k in saved_inputs]) + (["r"] if result else [])
     local = {f"s{k}": "ab"[k] for k in saved_inputs} | ({"r": "r"} if result else {})
     out = [f"class {op.node}(FastNode):", f"    __slots__ = ({', '.join(repr(s) for s in sorted(slots))},)", f"    arity = {len(op.inputs)}",
-           f"    op = {op.module}.{python_name(op)}", f"    kept = ({''.join(repr(s) + ', ' for s in local)})", "",
+           f"    op = ops_{op.module}.{python_name(op)}", f"    kept = ({''.join(repr(s) + ', ' for s in local)})", "",
            f"    def apply(self, grad: Any, keep: bool) -> Any:"]
     for slot, name in local.items():
         out.append(f"        {name} = self.{slot}")
@@ -235,22 +235,28 @@ def elementwise_method(op: Elementwise) -> str:
     else:
         parameters, operands, statics = operand_parameters(op, "self")
         guard = f"        if not isinstance({op.inputs[1]}, (Tensor, *NUMBERS)):\n            return NotImplemented\n" if binary else ""
-        text = f"    def {name}({parameters}) -> Any:\n{doc(op.doc, ' ' * 8)}{guard}        return invoke({op.module}.{python_name(op)}, {operands}, {statics})\n"
+        text = f"    def {name}({parameters}) -> Any:\n{doc(op.doc, ' ' * 8)}{guard}        return invoke(ops_{op.module}.{python_name(op)}, {operands}, {statics})\n"
     if op.operator and not binary:
         text += f"\n    __{op.operator}__ = {name}\n"
     elif op.operator:
         text += reflected(op)
         if op.method:
             y = op.inputs[1]
-            text += f"\n    def {op.name}(self, {y}: Tensor | Number) -> Tensor:\n{doc(op.doc, ' ' * 8)}        return self {SIGNS[op.operator]} {y}  # type: ignore[no-any-return]\n"
+            body = f"self {SIGNS[op.operator]} {y}" if simple(op) else f"invoke(ops_{op.module}.{python_name(op)}, (self, {y}))"
+            text += f"\n    def {op.name}(self, {y}: Tensor | Number) -> Tensor:\n{doc(op.doc, ' ' * 8)}        return {body}  # type: ignore[no-any-return]\n"
     return text
 
 
 def reflected(op: Elementwise) -> str:
-    text, call = "", f"{op.module}.{python_name(op)}"
-    if op.operator in REFLECTED:
+    text, call = "", f"ops_{op.module}.{python_name(op)}"
+    if op.operator in REFLECTED and f"r{op.operator}" not in declared_operators():
         text += f"\n    def __r{op.operator}__(self, other: Any) -> Any:\n        return scalar_first({call}, other, self)\n"
     return text
+
+
+def declared_operators() -> set[str]:
+    """Operators that some op or face has; a reflected one may be an op of its own."""
+    return {item.operator for item in [*OPS.values(), *FACES.values()] if getattr(item, "operator", "")}
 
 
 def face_method(face: Face) -> str:
@@ -258,11 +264,13 @@ def face_method(face: Face) -> str:
     first = parameters[0].partition(":")[0]
     parameters[0], handed[0] = "self", "self"
     head = "    @property\n" if face.prop else ""
-    body = f"        return {face.module}.{face.function.__name__}({', '.join(handed)})\n"
+    body = f"        return {home(face)}({', '.join(handed)})\n"
     text = f"{head}    def {face.name}({', '.join(parameters)}) -> {returned}:\n{doc(face.function.__doc__ or '', ' ' * 8)}{body}"
     del first
     if face.operator:
         text += f"\n    __{face.operator}__ = {face.name}\n"
+        if face.operator in REFLECTED:
+            text += f"\n    def __r{face.operator}__(self, other: Any) -> Any:\n        return ops_{face.module}.{face.function.__name__}(other, self)\n"
     return text
 
 
@@ -279,7 +287,7 @@ def inplace_method(name: str, call: str, parameters: list[str], handed: list[str
 def inplace_of(item: Elementwise | Face) -> str:
     if isinstance(item, Face):
         parameters, handed, _ = signature(item)
-        return inplace_method(item.name, f"{item.module}.{item.function.__name__}", parameters, handed, "inplace" if item.inplace == "write" else "inplace_view")
+        return inplace_method(item.name, f"ops_{item.module}.{item.function.__name__}", parameters, handed, "inplace_view" if item.inplace == "view" else "inplace")
     parameters = ["self"] + [f"{n}: Any" for n in item.inputs[1:]]
     keywords = [f"{n}: Any" + (f" = {item.defaults[n]!r}" if n in item.defaults else "") for n in item.statics]
     handed = ["self", *item.inputs[1:], *(f"{n}={n}" for n in item.statics)]
@@ -288,12 +296,25 @@ def inplace_of(item: Elementwise | Face) -> str:
     return inplace_method(item.name, f"Tensor.{item.name}", parameters, handed, "inplace")
 
 
+def inplace_function(item: Elementwise | Face) -> str:
+    """The in-place twin as a function: by way of the method where there is one."""
+    head = f"def {item.name}_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:\n    \"\"\"In-place `{item.name}`.\"\"\"\n"
+    if item.method:
+        return f"{head}    return input.{item.name}_(*args, **kwargs)\n"
+    return f"{head}    return inplace({item.name}, \"{item.name}_\", input, args, kwargs)\n"
+
+
+def home(face: Face) -> str:
+    """Where a face's function is: beside its op, or its spelled-out common case in `_tensor/planned.py`."""
+    return f"planned.{face.name}" if face.planned else f"ops_{face.module}.{face.function.__name__}"
+
+
 def function_text(item: Elementwise | Face) -> str:
     if isinstance(item, Face):
         parameters, handed, returned = signature(item)
-        return f"def {item.name}({', '.join(parameters)}) -> {returned}:\n{doc(item.function.__doc__ or '', '    ')}    return {item.module}.{item.function.__name__}({', '.join(handed)})\n"
+        return f"def {item.name}({', '.join(parameters)}) -> {returned}:\n{doc(item.function.__doc__ or '', '    ')}    return {home(item)}({', '.join(handed)})\n"
     parameters, operands, statics = operand_parameters(item, item.inputs[0])
-    body = f"    return invoke({item.module}.{python_name(item)}, {operands}, {statics})\n"
+    body = f"    return invoke(ops_{item.module}.{python_name(item)}, {operands}, {statics})\n"
     if simple(item) and item.method:
         first = item.inputs[0]
         body = f"    if isinstance({first}, Tensor):\n        return Tensor.{item.name}({operands[1:-1].rstrip(',')})\n" + body
@@ -314,22 +335,24 @@ def methods_file() -> str:
     parts = []
     names = set()
     for item in sorted([*elementwise_ops(), *FACES.values()], key=lambda item: item.name):
-        if not item.method and not (isinstance(item, Elementwise) and item.operator):
+        if not item.method and not item.operator:
             continue
-        parts.append(elementwise_method(item) if isinstance(item, Elementwise) else face_method(item))
-        names.add(item.name)
-        for alias in item.aliases:
-            parts.append(f"    {alias} = {item.name}\n")
+        if item.inplace != "only":
+            parts.append(elementwise_method(item) if isinstance(item, Elementwise) else face_method(item))
+            names.add(item.name)
+            for alias in item.aliases:
+                parts.append(f"    {alias} = {item.name}\n")
         if item.inplace and item.method:
             parts.append(inplace_of(item))
             for alias in item.aliases:
                 parts.append(f"    {alias}_ = {item.name}_\n")
-            if item.operator in AUGMENTED:
-                parts.append(f"    __i{item.operator}__ = {item.name}_\n")
+            augmented = item.operator or getattr(item, "augments", "")
+            if augmented in AUGMENTED:
+                parts.append(f"    __i{augmented}__ = {item.name}_\n")
     return (HEAD + '"""`Tensor`: every op as a method."""\n\nfrom __future__ import annotations\n\nfrom collections.abc import Callable, Sequence\nfrom sys import getrefcount\nfrom typing import Any\n\nimport numpy as np\n\n'
             "from .._core.dtypes import dtype as Dtype\nfrom .._engine import modes, versions\nfrom .._engine.node import next_number\nfrom .._ops.maps import NUMBERS\n"
-            + "".join(f"from .._ops import {m}\n" for m in modules())
-            + "from . import _nodes\nfrom .base import version_of\nfrom .inplace import inplace, inplace_view\nfrom .invoke import invoke\nfrom .operands import Number, scalar_first, scalar_operand\nfrom .methods import TensorMethods\n\nempty = np.empty\n"
+            + "".join(f"from .._ops import {m} as ops_{m}\n" for m in modules())
+            + "from . import _nodes, planned\nfrom .base import version_of\nfrom .inplace import inplace, inplace_view\nfrom .invoke import invoke\nfrom .operands import Number, scalar_first, scalar_operand\nfrom .methods import TensorMethods\n\nempty = np.empty\n"
             + kernel_lines + "\n\n\nclass Tensor(TensorMethods, public=True):\n    \"\"\"A multi-dimensional array that records what is done to it.\"\"\"\n\n    __slots__ = ()\n    __hash__ = object.__hash__\n\n" + "\n".join(parts))
 
 
@@ -338,28 +361,49 @@ def nodes_file() -> str:
     kernel_lines = "\n".join(f"{name} = {expression}" for op in ops for name, expression in constants(op)[1:])
     return (HEAD + '"""The nodes of the elementwise ops\' common case."""\n\nfrom __future__ import annotations\n\nfrom sys import getrefcount\nfrom typing import Any\n\nimport numpy as np\n\n'
             "from .._engine import versions\nfrom .._engine.fast import ALONE\nfrom .._engine.node import RELEASED\n"
-            + "".join(f"from .._ops import {m}\n" for m in sorted({op.module for op in ops}))
+            + "".join(f"from .._ops import {m} as ops_{m}\n" for m in sorted({op.module for op in ops}))
             + "from .fast_nodes import FastNode\nfrom .nodes import second_time\n\nempty = np.empty\n" + kernel_lines + "\n\n\n" + "\n\n".join(node_template(op) for op in ops))
 
 
 def functions_file() -> str:
     items = sorted([item for item in [*elementwise_ops(), *FACES.values()] if item.public], key=lambda item: item.name)
-    parts, exported = [], []
+    parts = []
     for item in items:
-        parts.append(function_text(item))
-        exported += [item.name, *item.aliases]
-        parts += [f"{alias} = {item.name}\n" for alias in item.aliases]
-        if item.inplace and item.method:
-            parts.append(f"def {item.name}_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:\n    \"\"\"In-place `{item.name}`.\"\"\"\n    return input.{item.name}_(*args, **kwargs)\n")
-            exported.append(item.name + "_")
+        if item.inplace != "only":
+            parts.append(function_text(item))
+            parts += [f"{alias} = {item.name}\n" for alias in item.aliases]
+        if item.inplace:
+            parts.append(inplace_function(item))
+            parts += [f"{alias}_ = {item.name}_\n" for alias in item.aliases]
     return (HEAD + '"""Every op as a function."""\n\nfrom __future__ import annotations\n\nfrom collections.abc import Callable, Sequence\nfrom typing import Any\n\n'
-            "from .._core.dtypes import dtype as Dtype\n" + "".join(f"from .._ops import {m}\n" for m in modules())
-            + "from ._methods import Tensor\nfrom .invoke import invoke\nfrom .operands import Number\n\n\n" + "\n\n".join(parts)
-            + "\n\n__all__ = [\n" + "".join(f'    "{name}",\n' for name in sorted(exported)) + "]\n")
+            "from .._core.dtypes import dtype as Dtype\n" + "".join(f"from .._ops import {m} as ops_{m}\n" for m in modules())
+            + "from . import planned\nfrom ._methods import Tensor\nfrom .inplace import inplace\nfrom .invoke import invoke\nfrom .operands import Number\n\n\n" + "\n\n".join(parts)
+            + "\n\n__all__ = [\n" + "".join(f'    "{name}",\n' for name in exported_names()) + "]\n")
+
+
+START, END = "# start: written by tools/gen_api.py", "# end: written by tools/gen_api.py"
+
+
+def package_file() -> str:
+    """`jitgrad/__init__.py` with its list of functions brought up to date."""
+    text = (ROOT / "src" / "jitgrad" / "__init__.py").read_text()
+    before, rest = text.split(START + "\n")
+    _, after = rest.split(END + "\n")
+    names = "".join(f"    {name} as {name},\n" for name in exported_names())
+    return f"{before}{START}\nfrom ._tensor._functions import (\n{names})\n{END}\n{after}"
+
+
+def exported_names() -> list[str]:
+    names = []
+    for item in [*elementwise_ops(), *FACES.values()]:
+        if item.public:
+            names += [item.name, *item.aliases] if item.inplace != "only" else []
+            names += [name + "_" for name in (item.name, *item.aliases)] if item.inplace else []
+    return sorted(set(names))
 
 
 def files() -> dict[Path, str]:
-    return {TARGET / "_methods.py": methods_file(), TARGET / "_nodes.py": nodes_file(), TARGET / "_functions.py": functions_file()}
+    return {ROOT / "src" / "jitgrad" / "__init__.py": package_file(), TARGET / "_methods.py": methods_file(), TARGET / "_nodes.py": nodes_file(), TARGET / "_functions.py": functions_file()}
 
 
 def main() -> int:

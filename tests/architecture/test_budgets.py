@@ -26,4 +26,4 @@ def test_functions():
 
 def test_a_file_is_generated_only_where_it_says_so():
     generated = [tree.name(path) for path in tree.modules(generated=True) if tree.is_generated(path)]
-    assert all(path.startswith("src/jitgrad/_tensor/") or path.startswith("src/jitgrad/_ops/") for path in generated)
+    assert all(path.startswith(("src/jitgrad/_tensor/", "src/jitgrad/_ops/")) for path in generated)

@@ -79,7 +79,9 @@ def test_readme_commands_are_one_line_that_starts_from_nothing(name):
 
 
 def test_ci_runs_the_test_command_of_the_readme():
-    line = subprocess.run(["bash", ".ci/run", "--print-test-command"], cwd=tree.ROOT, capture_output=True, text=True, check=True)
+    line = subprocess.run(
+        ["bash", ".ci/run", "--print-test-command"], cwd=tree.ROOT, capture_output=True, text=True, check=True
+    )
     assert line.stdout.strip() == command_of_readme("test command")
 
 

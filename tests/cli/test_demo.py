@@ -39,9 +39,9 @@ def test_trains_to_its_accuracy_and_says_so(command, out):
 def test_saves_weights_that_can_be_loaded(out):
     load_file = pytest.importorskip("safetensors.numpy").load_file
     weights = load_file(out / "weights.safetensors")
-    assert {name: array.shape for name, array in weights.items()} == {
-        "0.weight": (128, 64), "0.bias": (128,), "2.weight": (64, 128), "2.bias": (64,), "4.weight": (10, 64), "4.bias": (10,),
-    }  # fmt: skip
+    shapes = [(128, 64), (128,), (64, 128), (64,), (10, 64), (10,)]
+    names = [f"{layer}.{kind}" for layer in (0, 2, 4) for kind in ("weight", "bias")]
+    assert {name: array.shape for name, array in weights.items()} == dict(zip(names, shapes, strict=True))
     assert all(array.dtype == np.float32 and np.isfinite(array).all() for array in weights.values())
 
 

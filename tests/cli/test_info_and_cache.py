@@ -62,7 +62,14 @@ def test_clear_removes_the_kernels_and_only_them(command, tmp_path):
 
 @pytest.mark.parametrize(
     ("count", "text"),
-    [(0, "0 B"), (1023, "1023 B"), (1024, "1.0 KiB"), (1 << 20, "1.0 MiB"), (5 << 30, "5.0 GiB"), (2 << 40, "2048.0 GiB")],
+    [
+        (0, "0 B"),
+        (1023, "1023 B"),
+        (1024, "1.0 KiB"),
+        (1 << 20, "1.0 MiB"),
+        (5 << 30, "5.0 GiB"),
+        (2 << 40, "2048.0 GiB"),
+    ],
 )
 def test_sizes(count, text):
     assert cache.size(count) == text

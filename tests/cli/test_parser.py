@@ -17,7 +17,9 @@ def test_version(capsys):
     assert capsys.readouterr().out == f"jitgrad {__version__}\n"
 
 
-@pytest.mark.parametrize("arguments", [["-h"], ["demo", "-h"], ["info", "-h"], ["cache", "-h"], ["cache", "clear", "-h"]])
+@pytest.mark.parametrize(
+    "arguments", [["-h"], ["demo", "-h"], ["info", "-h"], ["cache", "-h"], ["cache", "clear", "-h"]]
+)
 def test_help(arguments, capsys):
     assert exit_status(*arguments) == 0
     assert capsys.readouterr().out.startswith("usage: python -m jitgrad")

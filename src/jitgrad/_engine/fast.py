@@ -79,6 +79,11 @@ def run(root: Node, grad: Any, keep: bool) -> None:
                 first, second = node.apply(grad, keep), None
             elif arity == 2:
                 first, second = node.apply(grad, keep)
+            elif arity == 3:
+                first, second, third = node.apply(grad, keep)
+                if third is not None:
+                    give(node.e2, third, heap, leaves)
+                    third = None
             else:
                 first = second = None
                 for edge, part in zip(node.edges(), node.apply(grad, keep), strict=True):

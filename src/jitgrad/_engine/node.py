@@ -44,7 +44,7 @@ class Node:
 
     `meta` is the output's Meta, `number` the place in the order, `epoch` the last write when it was recorded, `buf` the engine's
     sum of the gradients that came in, `vc` the version counter of its own output, `rare` hooks and other extras or None.
-    `arity` says where the edges are: 1 or 2 in the slots `e0`, `e1`, -1 in what `edges()` returns.
+    `arity` says where the edges are: 1, 2 or 3 in the slots `e0`, `e1`, `e2`, -1 in what `edges()` returns.
     """
 
     __slots__ = ("__weakref__", "buf", "epoch", "meta", "number", "rare", "vc")

@@ -1,7 +1,7 @@
-"""The scalar language: what an elementwise op is declared in, and what its kernels and derivatives are derived from.
+"""The scalar language: what an elementwise op is declared in, and what its kernels and derivatives come from.
 
-`scalar` is the namespace ops are written with, `atoms` the table of primitives, `derive` the calculus, `emit` the way to
-kernels. `interpret` evaluates with NumPy and is imported on its own, so that this package needs the standard library only.
+`scalar` is the namespace ops are written with, `atoms` the table of primitives, `derive` the calculus, `emit` the way
+to kernels. `interpret` evaluates with NumPy and is imported on its own: this package needs the standard library only.
 """
 
 from . import scalar

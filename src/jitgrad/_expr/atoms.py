@@ -1,7 +1,7 @@
 """The one table of atoms: arity, derivative and spelling in the kernel language of every primitive.
 
-A partial is a function of (out, *args) that returns the factor standing before the argument's tangent; `None` declares it
-zero. It may use the atom's own output (`out`): hash-consing shares it with the forward value. Formulas and the values at
+A partial is a function of (out, *args) that returns the factor standing before the argument's tangent; None declares
+it zero. It may use the atom's own output (`out`): hash-consing shares it with the forward value. Formulas and values at
 kinks follow torch 2.13. An atom that selects carries a `tangent` instead, so that the choice falls between finished
 derivatives and an infinite one that is not chosen never meets a factor of zero.
 
@@ -31,7 +31,7 @@ class Atom:
 
     name: its `Expr.op`. takes, gives: one letter per operand and for the result, 'r' a number, 'c' a condition.
     emit: template of the kernel-language expression. partials: one entry per operand, None where declared zero.
-    tangent: replaces the sum of partial times tangent. finite: finite operands give a finite result and finite partials.
+    tangent: replaces the sum of partial times tangent. finite: finite operands give a finite result.
     """
 
     name: str
@@ -65,7 +65,7 @@ def _condition(name: str, emit: str, takes: str) -> None:
 
 
 def is_condition(expr: Expr) -> bool:
-    """Whether `expr` is a truth value by construction (a var may still be a mask, which only its array's dtype tells)."""
+    """Whether `expr` is a truth value by construction (a var may still be a mask: only its array tells)."""
     if expr.op in ATOMS:
         return ATOMS[expr.op].gives == CONDITION
     return expr.op == "const" and isinstance(expr.value, bool)
@@ -132,14 +132,14 @@ def lower_powers(*roots: Expr, integer: bool = False) -> tuple[Expr, ...]:
 
 # ---- tangent rules of the atoms that choose
 def choose(condition: Expr, x: Tangent, y: Tangent) -> Tangent:
-    """where() between tangents; nothing to choose when both are zero."""
+    """Choice between tangents; nothing to choose when both are zero."""
     if x is None and y is None:
         return None
     return s.where(condition, const(0.0) if x is None else x, const(0.0) if y is None else y)
 
 
 def plus(x: Tangent, y: Tangent) -> Tangent:
-    """x + y between tangents."""
+    """The sum x + y between tangents."""
     if x is None or y is None:
         return y if x is None else x
     return x + y
@@ -233,7 +233,10 @@ _atom("log1p", "log1p({0})", lambda out, x: 1.0 / (x + 1.0))
 _atom("sigmoid", "sigmoid({0})", lambda out, x: (1.0 - out) * out, finite=True)
 _atom("softplus", "softplus({0})", lambda out, x: s.sigmoid(x), finite=True)
 _atom("logsigmoid", "logsigmoid({0})", lambda out, x: s.sigmoid(-x), finite=True)
-_atom("logaddexp", "logaddexp({0}, {1})", lambda out, x, y: s.sigmoid(x - y), lambda out, x, y: s.sigmoid(y - x), finite=True)
+_atom(
+    "logaddexp", "logaddexp({0}, {1})",
+    lambda out, x, y: s.sigmoid(x - y), lambda out, x, y: s.sigmoid(y - x), finite=True,
+)  # fmt: skip
 _atom("xlogy", "xlogy({0}, {1})", _xlogy_factor, lambda out, x, y: x / y)
 
 # ---- trigonometric and hyperbolic functions

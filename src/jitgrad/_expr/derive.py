@@ -13,7 +13,7 @@ from .node import Expr, apply, const, topological
 
 
 def derivative(out: Expr, wrt: Expr) -> Expr:
-    """d out / d wrt, an expression over the same variables (and `out`'s own nodes, which sharing keeps free).
+    """Partial derivative d out / d wrt, an expression that shares the nodes of `out`.
 
     `wrt` is usually a var or a param, but any node will do: the rest of the expression is then held fixed.
     Raises ValueError for an atom that is not in the table or has the wrong number of operands.
@@ -86,7 +86,7 @@ def _is_number(expr: Expr, number: float) -> bool:
 
 
 def _chain(partial: Expr, tangent: Expr) -> Tangent:
-    """partial * tangent. A partial that is exactly zero wins over an infinite tangent, as an incoming zero gradient does."""
+    """The product of both. A partial of exactly zero wins over an infinite tangent, as a zero gradient does."""
     if partial.op == "const" and partial.value == 0:
         return None
     for factor, other in ((partial, tangent), (tangent, partial)):

@@ -16,9 +16,44 @@ from .atoms import ATOMS, CONDITION, REAL, is_condition, lower_powers
 from .node import Expr, topological
 
 # what a generated kernel calls its own things; a variable of such a name gets a trailing underscore
-_SHELL_WORDS = ("data", "size", "dim", "ndim", "stride", "step", "load", "store", "real", "release", "restore", "range", "np")
-_SHELL_NAMES = re.compile(r"[tq]\d+|out\d+|(in|p|s|step|base)_\w*|n|k|token|rank|first|rows|row|rest|axis|length|count|cols|.*_")
-RESERVED = frozenset({*keyword.kwlist, *ATOMS, *_SHELL_WORDS, "pow_", "rsqrt", "rint"})
+_SHELL_WORDS = frozenset(
+    [
+        "data",
+        "size",
+        "dim",
+        "ndim",
+        "stride",
+        "step",
+        "load",
+        "store",
+        "real",
+        "release",
+        "restore",
+        "range",
+        "np",
+        "pow_",
+        "rsqrt",
+        "rint",
+        "n",
+        "k",
+        "i",
+        "token",
+        "rank",
+        "first",
+        "rows",
+        "row",
+        "block",
+        "rest",
+        "whole",
+        "far",
+        "axis",
+        "length",
+        "count",
+        "cols",
+    ]
+)
+_SHELL_NAMES = re.compile(r"[tq]\d+|out\d+|(in|p|s|step|base|outer)_\w*|.*_")
+RESERVED = frozenset({*keyword.kwlist, *ATOMS, *_SHELL_WORDS})
 
 
 @dataclass(frozen=True, slots=True)

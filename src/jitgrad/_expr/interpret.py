@@ -27,8 +27,8 @@ def evaluate(
 ) -> tuple[Array, ...]:
     """The arrays that `outputs` stand for.
 
-    env: name -> array (var) or number (param); arrays broadcast. dtype: what numbers are computed in; arrays of bool stay
-    conditions. Returns one array per output: bool for a condition, else of `dtype`, in the broadcast shape of the
+    env: name -> array (var) or number (param); arrays broadcast. dtype: what numbers are computed in; bool arrays
+    stay conditions. Returns one array per output: bool for a condition, else of `dtype`, in the broadcast shape of the
     inputs it uses. KeyError for a name that is missing, RuntimeError "ZeroDivisionError" as torch for integers.
     """
     compute = np.dtype(dtype)
@@ -43,7 +43,7 @@ def evaluate(
 def _leaf(node: Expr, env: Mapping[str, Array | Number], compute: np.dtype[Any]) -> Value:
     value = node.value if node.op == "const" else env[node.name]
     if isinstance(value, (np.ndarray, np.generic)) and node.op == "var":
-        return value if value.dtype == compute or value.dtype == np.bool_ else value.astype(compute)
+        return value if value.dtype in (compute, np.bool_) else value.astype(compute)
     return _number(value, compute)
 
 

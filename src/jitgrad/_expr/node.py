@@ -1,7 +1,7 @@
 """Nodes of the scalar language: immutable, hash-consed, built by ordinary operators.
 
-Two expressions that are spelled alike are one object, so identity is equality, sharing is free, and the emitter writes a
-common subexpression once. Nothing is simplified here: what the author wrote is what runs.
+Two expressions that are spelled alike are one object, so identity is equality, sharing is free, and the emitter writes
+a common subexpression once. Nothing is simplified here: what the author wrote is what runs.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _table_lock = threading.Lock()
 
 
 class Expr:
-    """One node: `op` names an atom (or is 'var', 'param', 'const'), `args` are its operands (or its name, or its value).
+    """One node: `op` names an atom (or is 'var', 'param', 'const'), `args` are its operands.
 
     Never constructed directly: `var`, `param`, `const` and `apply` look the node up first. `==` builds a comparison;
     compare nodes with `is`, and keep them in sets and dictionaries (their hash is their identity).
@@ -163,7 +163,9 @@ class Expr:
         )
 
     def __iter__(self) -> Iterator[Expr]:
-        raise TypeError("a scalar expression is one number and cannot be iterated over; a choice is where(condition, a, b)")
+        raise TypeError(
+            "a scalar expression is one number, nothing to iterate over; choose with where(condition, a, b)"
+        )
 
     def __len__(self) -> NoReturn:
         raise TypeError("a scalar expression is one number and has no len()")
@@ -191,9 +193,10 @@ def _make(key: tuple[object, ...], op: str, args: tuple[object, ...]) -> Expr:
 
 
 def _binary(op: str, left: Scalar, right: Scalar) -> Expr:
-    if not (isinstance(left, (Expr, Real)) and isinstance(right, (Expr, Real))):
-        return NotImplemented
-    return apply(op, left, right)
+    if isinstance(left, (Expr, Real)) and isinstance(right, (Expr, Real)):
+        return apply(op, left, right)
+    refused: Expr = NotImplemented  # Python then tries the other operand, and raises TypeError
+    return refused
 
 
 def var(name: str) -> Expr:
@@ -206,7 +209,7 @@ def param(name: str) -> Expr:
     return _make(("param", name), "param", (name,))
 
 
-def const(value: Number) -> Expr:
+def const(value: object) -> Expr:
     """A number known when the kernel is written; its Python type is kept, so integer kernels stay integer."""
     if isinstance(value, bool):
         return _make(("const", bool, value), "const", (value,))

@@ -8,13 +8,70 @@ from __future__ import annotations
 from .node import Expr, Number, Scalar, apply, const, param, var
 
 __all__ = [
-    "Expr", "Number", "Scalar", "abs", "acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "ceil", "clamp",
-    "const", "copysign", "cos", "cosh", "erf", "erfc", "exp", "exp2", "expm1", "floor", "floor_divide", "fmod", "frac",
-    "hypot", "isfinite", "isinf", "isnan", "log", "log10", "log1p", "log2", "logaddexp", "logical_and", "logical_not",
-    "logical_or", "logical_xor", "logsigmoid", "maximum", "minimum", "param", "pow", "reciprocal", "relu", "remainder",
-    "round", "rsqrt", "sigmoid", "sign", "sin", "sinh", "softplus", "sqrt", "square", "tan", "tanh", "trunc", "var",
-    "where", "xlogy", "zmul",
-]  # fmt: skip
+    "Expr",
+    "Number",
+    "Scalar",
+    "abs",
+    "acos",
+    "acosh",
+    "asin",
+    "asinh",
+    "atan",
+    "atan2",
+    "atanh",
+    "ceil",
+    "clamp",
+    "const",
+    "copysign",
+    "cos",
+    "cosh",
+    "erf",
+    "erfc",
+    "exp",
+    "exp2",
+    "expm1",
+    "floor",
+    "floor_divide",
+    "fmod",
+    "frac",
+    "hypot",
+    "isfinite",
+    "isinf",
+    "isnan",
+    "log",
+    "log1p",
+    "log2",
+    "log10",
+    "logaddexp",
+    "logical_and",
+    "logical_not",
+    "logical_or",
+    "logical_xor",
+    "logsigmoid",
+    "maximum",
+    "minimum",
+    "param",
+    "pow",
+    "reciprocal",
+    "relu",
+    "remainder",
+    "round",
+    "rsqrt",
+    "sigmoid",
+    "sign",
+    "sin",
+    "sinh",
+    "softplus",
+    "sqrt",
+    "square",
+    "tan",
+    "tanh",
+    "trunc",
+    "var",
+    "where",
+    "xlogy",
+    "zmul",
+]
 
 
 def abs(x: Scalar) -> Expr:
@@ -43,12 +100,12 @@ def reciprocal(x: Scalar) -> Expr:
 
 
 def square(x: Scalar) -> Expr:
-    """x * x."""
+    """The square, x * x."""
     return apply("square", x)
 
 
 def exp(x: Scalar) -> Expr:
-    """e ** x."""
+    """Exponential, e ** x."""
     return apply("exp", x)
 
 
@@ -178,7 +235,7 @@ def erfc(x: Scalar) -> Expr:
 
 
 def xlogy(x: Scalar, y: Scalar) -> Expr:
-    """x * log(y), and 0 where x is 0 (unless y is NaN)."""
+    """The product x * log(y), and 0 where x is 0 (unless y is NaN)."""
     return apply("xlogy", x, y)
 
 
@@ -188,7 +245,7 @@ def hypot(x: Scalar, y: Scalar) -> Expr:
 
 
 def pow(x: Scalar, y: Scalar) -> Expr:
-    """x ** y; the derivative in x is 0 where y is 0, the one in y is 0 where x is 0 and y is not negative."""
+    """Power x ** y; the derivative in x is 0 where y is 0, the one in y is 0 where x is 0 and y is not negative."""
     return apply("pow", x, y)
 
 
@@ -203,12 +260,12 @@ def minimum(x: Scalar, y: Scalar) -> Expr:
 
 
 def clamp(x: Scalar, lo: Scalar, hi: Scalar) -> Expr:
-    """x moved into [lo, hi] (hi wins where lo > hi), NaN kept; derivative 1 on the closed interval."""
+    """The value of x moved into [lo, hi] (hi wins where lo > hi), NaN kept; derivative 1 on the closed interval."""
     return apply("clamp", x, lo, hi)
 
 
 def relu(x: Scalar) -> Expr:
-    """x where it is positive, else 0; NaN kept; derivative 0 at 0."""
+    """Rectifier: x where it is positive, else 0; NaN kept; derivative 0 at 0."""
     x = x if isinstance(x, Expr) else const(x)
     return where(x <= 0, 0, x)
 
@@ -249,7 +306,7 @@ def trunc(x: Scalar) -> Expr:
 
 
 def frac(x: Scalar) -> Expr:
-    """x - trunc(x); derivative 1."""
+    """Fraction x - trunc(x); derivative 1."""
     return apply("frac", x)
 
 
@@ -259,45 +316,45 @@ def copysign(x: Scalar, y: Scalar) -> Expr:
 
 
 def where(condition: Scalar, x: Scalar, y: Scalar) -> Expr:
-    """x where `condition` holds, else y; the derivative chooses between the finished derivatives."""
+    """Choice: x where `condition` holds, else y; the derivative chooses between the finished derivatives."""
     return apply("where", condition, x, y)
 
 
 def logical_and(x: Scalar, y: Scalar) -> Expr:
-    """Both are non-zero."""
+    """Whether both are non-zero."""
     return apply("logical_and", x, y)
 
 
 def logical_or(x: Scalar, y: Scalar) -> Expr:
-    """One of them is non-zero."""
+    """Whether one of them is non-zero."""
     return apply("logical_or", x, y)
 
 
 def logical_xor(x: Scalar, y: Scalar) -> Expr:
-    """Exactly one of them is non-zero."""
+    """Whether exactly one of them is non-zero."""
     return apply("logical_xor", x, y)
 
 
 def logical_not(x: Scalar) -> Expr:
-    """x is zero."""
+    """Whether x is zero."""
     return apply("logical_not", x)
 
 
 def isnan(x: Scalar) -> Expr:
-    """x is NaN."""
+    """Whether x is NaN."""
     return apply("isnan", x)
 
 
 def isinf(x: Scalar) -> Expr:
-    """x is an infinity."""
+    """Whether x is an infinity."""
     return apply("isinf", x)
 
 
 def isfinite(x: Scalar) -> Expr:
-    """x is neither an infinity nor NaN."""
+    """Whether x is neither an infinity nor NaN."""
     return apply("isfinite", x)
 
 
 def zmul(grad: Scalar, factor: Scalar) -> Expr:
-    """grad * factor, and `grad` itself where it is zero: an infinite or NaN factor cannot poison a masked branch."""
+    """The product grad * factor, but `grad` itself where it is zero: an infinite or NaN factor cannot poison it."""
     return apply("zmul", grad, factor)

@@ -102,3 +102,35 @@ def column_sum(x: Any, out: Any) -> None:
         for j in range(n):
             po[j] += px[row + j]
     restore(token)
+
+
+@kernel("bbbbbbn", fast=REASSOCIATE)
+def linear_backward(grad: Any, x: Any, weight: Any, gx: Any, gw: Any, gb: Any, wanted: int) -> None:
+    """The gradients of a linear layer that `wanted` asks for: 1 gx = grad @ weight, 2 gw = grad.T @ x, 4 gb = column sums.
+
+    Leading axes are taken together. A buffer that isn't wanted may be any array.
+    """
+    n = dim(weight, 0)
+    k = dim(weight, 1)
+    total = size(grad)
+    m = total // n if n > 0 else 0
+    pg = data(grad)
+    token = release(total * k)
+    if wanted & 1 and m > 0 and k > 0:
+        gemm(0, 0, m, k, n, real(1), pg, n, data(weight), k, real(0), data(gx), k)
+    if wanted & 2 and n > 0 and k > 0:
+        if m > 0:
+            gemm(1, 0, n, k, m, real(1), pg, n, data(x), k, real(0), data(gw), k)
+        else:
+            pw = data(gw)
+            for i in range(n * k):
+                pw[i] = real(0)
+    if wanted & 4:
+        pb = data(gb)
+        for j in range(n):
+            pb[j] = real(0)
+        for i in range(m):
+            row = i * n
+            for j in range(n):
+                pb[j] += pg[row + j]
+    restore(token)

@@ -1,7 +1,8 @@
 """The scalar functions of the kernel language in plain Python, for `JITGRAD_JIT=0` and for stepping through a kernel.
 
-The compiled twins of the same names are in `vector_math`. Results have the operand's type, so a float32 kernel rounds and
-overflows as float32 does. IEEE's rules hold: poles give infinities, arguments outside the domain give NaN, nothing raises.
+The compiled twins of the same names are in `vector_math`. Results have the operand's type, so a float32 kernel rounds
+and overflows as float32 does. IEEE's rules hold: poles give infinities, arguments outside the domain give NaN, nothing
+raises.
 """
 
 from __future__ import annotations
@@ -14,10 +15,11 @@ from typing import Any, Final
 import numpy as np
 
 NAMES: Final = (
-    "acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "ceil", "copysign", "cos", "cosh", "erf", "erfc", "exp",
-    "exp2", "expm1", "floor", "floor_divide", "fma", "fmod", "hypot", "isfinite", "isinf", "isnan", "load", "log", "log10", "log1p",
-    "log2", "logaddexp", "logsigmoid", "maximum", "minimum", "pow_", "remainder", "rint", "rsqrt", "sigmoid", "sign",
-    "sin", "sinh", "softplus", "sqrt", "step", "store", "tan", "tanh", "trunc", "where", "xlogy", "zmul",
+    "acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "ceil", "copysign", "cos", "cos_far", "cosh", "erf",
+    "erfc", "exp", "exp2", "expm1", "floor", "floor_divide", "fma", "fmod", "hypot", "isfinite", "isinf", "isnan",
+    "load", "log", "log10", "log1p", "log2", "logaddexp", "logsigmoid", "maximum", "minimum", "pow_", "remainder",
+    "rint", "rsqrt", "sigmoid", "sign", "sin", "sin_far", "sinh", "softplus", "sqrt", "step", "store", "tan",
+    "tan_far", "tanh", "trunc", "where", "xlogy", "zmul",
 )  # fmt: skip
 
 Number = Any  # a Python float or a NumPy scalar
@@ -55,7 +57,7 @@ rint = _whole(round)  # halves to even
 
 @_typed
 def exp(x: float) -> float:
-    """e ** x."""
+    """Exponential."""
     return _or_inf(math.exp, x)
 
 
@@ -74,7 +76,7 @@ def exp2(x: float) -> float:
 
 @_typed
 def expm1(x: float) -> float:
-    """exp(x) - 1, accurate near 0."""
+    """Value of exp(x) - 1, accurate near 0."""
     return _or_inf(math.expm1, x)
 
 
@@ -100,6 +102,7 @@ def _finite_only(function: Callable[[float], float]) -> Callable[..., Number]:
 sin = _finite_only(math.sin)
 cos = _finite_only(math.cos)
 tan = _finite_only(math.tan)
+sin_far, cos_far, tan_far = sin, cos, tan  # for any angle: the compiled forms of the others end at `elementwise.FAR`
 atan = _typed(math.atan)
 atan2 = _typed(math.atan2)
 asinh = _typed(math.asinh)
@@ -195,7 +198,7 @@ def logaddexp(x: float, y: float) -> float:
 
 @_typed
 def xlogy(x: float, y: float) -> float:
-    """x * log(y); 0 where x is 0 and y is not NaN."""
+    """Product x * log(y); 0 where x is 0 and y is not NaN."""
     return 0.0 if x == 0 and not math.isnan(y) else x * float(log(y))
 
 
@@ -250,7 +253,7 @@ def remainder(x: float, y: float) -> float:
 def floor_divide(x: float, y: float) -> float:
     """floor(x / y) without the error that rounding the quotient would make."""
     if y == 0:
-        return math.copysign(_INF, x) * math.copysign(1.0, y) if x != 0 and x == x else _NAN
+        return math.copysign(_INF, x) * math.copysign(1.0, y) if x != 0 and not math.isnan(x) else _NAN
     left = _fmod(x, y)
     quotient = (x - left) / y
     if left != 0 and (y < 0) != (left < 0):
@@ -262,23 +265,23 @@ def floor_divide(x: float, y: float) -> float:
 
 
 def fma(x: Number, y: Number, z: Number) -> Number:
-    """x * y + z, rounded once or twice."""
+    """Sum x * y + z, rounded once or twice."""
     return x * y + z
 
 
 def where(condition: bool, x: Number, y: Number) -> Number:
-    """x if the condition holds, else y; both have been computed."""
+    """Choice: x if the condition holds, else y; both have been computed."""
     return x if condition else y
 
 
 def zmul(grad: Number, factor: Number) -> Number:
-    """grad * factor, and `grad` itself where it is zero."""
+    """Product grad * factor, and `grad` itself where it is zero."""
     return grad if grad == 0 else grad * factor
 
 
 def isnan(x: Number) -> bool:
     """Whether x is NaN."""
-    return bool(x != x)
+    return bool(np.isnan(x))
 
 
 def isinf(x: Number) -> bool:

@@ -1,8 +1,9 @@
-"""The scalar functions of the kernel language, compiled: the twins of `scalar_fallback`, imported by kernel modules only.
+"""The scalar functions of the kernel language, compiled: twins of `scalar_fallback`, imported by kernel modules only.
 
-Each is a Numba intrinsic that writes straight-line LLVM instructions (`vector/`) into the calling kernel and asks for 512-bit
-vectors there, where the processor has them (LLVM's own choice, 256 bits, costs up to 1.45x). Calls into the C library remain for
-the float64 forms of erfc, tan, asin, acos, atan, atan2, sinh, cosh, asinh, acosh, atanh, log10, pow and hypot, and for fmod.
+Each is a Numba intrinsic that writes straight-line LLVM instructions (`vector/`) into the calling kernel and asks for
+512-bit vectors there, where the processor has them (LLVM's own choice, 256 bits, costs up to 1.45x). Calls into the C
+library remain for the float64 forms of erfc, tan, asin, acos, atan, atan2, sinh, cosh, asinh, acosh, atanh, log10, pow
+and hypot, for fmod, and for the angle functions that take any angle (sin_far).
 """
 
 from __future__ import annotations
@@ -18,16 +19,17 @@ from .vector import angle, exponential, logarithm, special
 from .vector.access import load, step, store
 from .vector.lane import Lane
 
-__all__ = ["NAMES", *NAMES]  # noqa: PLE0604
+__all__ = ["NAMES", *NAMES]  # noqa: PLE0604  (a tuple of strings; load, step and store are among them)
 
 Formula = Callable[..., Lane]
-_WIDE: Final = '"prefer-vector-width"="512"'  # a raw attribute: llvmlite only knows the enumerated ones and prints this as it is
+# a raw attribute: llvmlite knows the enumerated ones only, and prints this as it is
+_WIDE: Final = '"prefer-vector-width"="512"'
 
 
 def _common(typing: Any, kinds: tuple[Any, ...]) -> Any:
     """The number type that all arguments are converted to, or None if there is none."""
     kind = kinds[0] if len(kinds) == 1 else typing.unify_types(*kinds)
-    return types.unliteral(kind) if kind is not None else None
+    return types.unliteral(kind) if kind is not None else None  # type: ignore[no-untyped-call]
 
 
 def _define(formula: Formula, arity: int, *, integers: bool = False, boolean: bool = False, bare: int = 0) -> Any:
@@ -57,10 +59,10 @@ def _define(formula: Formula, arity: int, *, integers: bool = False, boolean: bo
         return result(*kinds), generate
 
     if arity == 1:
-        return intrinsic(lambda typing, x: typed(typing, x))
+        return intrinsic(lambda typing, x: typed(typing, x))  # noqa: PLW0108  (Numba reads the number of parameters)
     if arity == 2:
-        return intrinsic(lambda typing, x, y: typed(typing, x, y))
-    return intrinsic(lambda typing, x, y, z: typed(typing, x, y, z))
+        return intrinsic(lambda typing, x, y: typed(typing, x, y))  # noqa: PLW0108
+    return intrinsic(lambda typing, x, y, z: typed(typing, x, y, z))  # noqa: PLW0108
 
 
 def _rounding(name: str) -> Any:
@@ -91,6 +93,9 @@ pow_ = _define(logarithm.pow_, 2)
 sin = _define(angle.sin, 1)
 cos = _define(angle.cos, 1)
 tan = _define(angle.tan, 1)
+sin_far = _define(lambda x: x.library("sin"), 1)
+cos_far = _define(lambda x: x.library("cos"), 1)
+tan_far = _define(lambda x: x.library("tan"), 1)
 asin = _define(angle.asin, 1)
 acos = _define(angle.acos, 1)
 atan = _define(angle.atan, 1)

@@ -209,15 +209,19 @@ def linear(*function: Function, **options: Any) -> Any:
 class Face:
     """A public function over tensors, from which `tools/gen_api.py` writes methods and functions.
 
-    `inplace` is "write" where torch has an in-place twin, "view" where that twin changes the shape of the tensor itself.
+    `planned` says that `_tensor/planned.py` has its common case spelled out under the same name.
+
+    `inplace` is "write" where torch has an in-place twin, "view" where that twin changes the shape of the tensor itself, "only" where
+    torch has the twin alone; `augments` names the operator whose augmented assignment (`+=`) that twin is.
     """
 
     def __init__(self, function: Function, *, name: str | None = None, method: bool = True, public: bool = True, inplace: str = "",
-                 aliases: Sequence[str] = (), operator: str = "", prop: bool = False) -> None:  # fmt: skip
+                 aliases: Sequence[str] = (), operator: str = "", augments: str = "", prop: bool = False,
+                 planned: bool = False) -> None:  # fmt: skip
         self.function = function
         self.name = name or function.__name__.rstrip("_")
         self.method, self.public, self.inplace, self.aliases = method, public, inplace, tuple(aliases)
-        self.operator, self.prop = operator, prop
+        self.operator, self.augments, self.prop, self.planned = operator, augments, prop, planned
         self.module = function.__module__.rpartition(".")[2]
 
 
@@ -229,9 +233,10 @@ def composite(*function: Function, **options: Any) -> Any:
 
     def make(function: Function) -> Function:
         face = Face(function, **options)
-        if face.name in FACES:
+        key = face.name if face.public else f".{face.name}"  # torch.where and Tensor.where take their arguments in another order
+        if key in FACES:
             raise ValueError(f"{face.name} is declared twice")
-        FACES[face.name] = face
+        FACES[key] = face
         return function
 
     return make(function[0]) if function else make

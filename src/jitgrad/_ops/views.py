@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from .._core.dtypes import TENSOR_TYPE_NAME
 from .._core.meta import Meta
 from .._core.shapes import can_view, expand_shape, infer_size, parse_shape, wrap_dim, wrap_dims
 from .kinds import Array, Tensor, composite, linear
@@ -129,9 +130,14 @@ def expanded_strides(array: Array, shape: Shape) -> Shape:
 
 @expand_op.adjoint
 def _(grad: Array, like: Meta) -> Array:
-    lead = grad.ndim - len(like.shape)
-    axes = tuple(range(lead)) + tuple(lead + k for k, n in enumerate(like.shape) if n == 1 != grad.shape[lead + k])
-    return grad.sum(axes, keepdims=True).reshape(like.shape)
+    return unbroadcast(grad, like.shape)
+
+
+def unbroadcast(grad: Array, shape: Shape) -> Array:
+    """Summed over the axes along which `shape` was broadcast to that of `grad`."""
+    lead = grad.ndim - len(shape)
+    axes = tuple(range(lead)) + tuple(lead + k for k, n in enumerate(shape) if n == 1 != grad.shape[lead + k])
+    return grad.sum(axes, keepdims=True).reshape(shape) if axes else grad.reshape(shape)
 
 
 @linear(view=True, node="DiagonalBackward0", name="_diagonal")
@@ -288,13 +294,13 @@ def reshape_as(input: Tensor, other: Tensor) -> Tensor:
 @composite(public=False)
 def expand(input: Tensor, *sizes: Any) -> Tensor:
     """Axes of length 1 repeated without copying, and new ones in front; -1 keeps a length. A view."""
-    return expand_op(input, expand_shape(input.meta.shape, parse_shape(sizes, "expand"), input.type()))
+    return expand_op(input, expand_shape(input.meta.shape, parse_shape(sizes, "expand"), TENSOR_TYPE_NAME[input.meta.kind]))
 
 
 @composite(public=False)
 def expand_as(input: Tensor, other: Tensor) -> Tensor:
     """`input.expand(other.shape)`."""
-    return expand_op(input, expand_shape(input.meta.shape, other.meta.shape, input.type()))
+    return expand_op(input, expand_shape(input.meta.shape, other.meta.shape, TENSOR_TYPE_NAME[input.meta.kind]))
 
 
 @composite

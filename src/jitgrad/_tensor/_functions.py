@@ -7,8 +7,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from .._core.dtypes import dtype as Dtype
-from .._ops import arithmetic
-from .._ops import views
+from .._ops import arithmetic as ops_arithmetic
+from .._ops import casts as ops_casts
+from .._ops import matmul as ops_matmul
+from .._ops import views as ops_views
+from . import planned
 from ._methods import Tensor
 from .invoke import invoke
 from .operands import Number
@@ -16,7 +19,7 @@ from .operands import Number
 
 def add(input: Tensor, other: Any, *, alpha: float = 1) -> Tensor:
     """input + alpha * other; shapes broadcast, dtypes promote."""
-    return arithmetic.add(input, other, alpha=alpha)
+    return ops_arithmetic.add(input, other, alpha=alpha)
 
 
 def add_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
@@ -24,16 +27,41 @@ def add_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     return input.add_(*args, **kwargs)
 
 
+def addmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor:
+    """beta * input + alpha * (mat1 @ mat2); input broadcasts. RuntimeError where shapes or dtypes don't fit."""
+    return ops_matmul.addmm(input, mat1, mat2, beta=beta, alpha=alpha)
+
+
+def addmm_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+    """In-place `addmm`."""
+    return input.addmm_(*args, **kwargs)
+
+
+def bmm(input: Tensor, mat2: Tensor) -> Tensor:
+    """Products of two stacks of matrices, one by one: (b, n, m) and (b, m, p) give (b, n, p)."""
+    return ops_matmul.bmm(input, mat2)
+
+
 def broadcast_to(input: Tensor, size: Any) -> Tensor:
     """`input.expand(size)`."""
-    return views.broadcast_to(input, size)
+    return ops_views.broadcast_to(input, size)
+
+
+def clone(input: Tensor, *, memory_format: Any = None) -> Tensor:
+    """A copy; gradients flow through it."""
+    return ops_casts.clone(input, memory_format=memory_format)
+
+
+def dot(input: Tensor, tensor: Tensor) -> Tensor:
+    """Sum of the products of two vectors' elements."""
+    return ops_matmul.dot(input, tensor)
 
 
 def exp(input: Any) -> Any:
     """e to the power of each element."""
     if isinstance(input, Tensor):
         return Tensor.exp(input)
-    return invoke(arithmetic.exp, (input,), ())
+    return invoke(ops_arithmetic.exp, (input,), ())
 
 
 def exp_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
@@ -41,11 +69,26 @@ def exp_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     return input.exp_(*args, **kwargs)
 
 
+def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    """input @ weight.T + bias: (..., in), (out, in) and (out) give (..., out). RuntimeError where shapes or dtypes don't fit."""
+    return planned.linear(input, weight, bias)
+
+
+def matmul(input: Tensor, other: Tensor) -> Tensor:
+    """Matrix product as `@`: vectors, matrices, and stacks whose leading axes broadcast."""
+    return ops_matmul.matmul(input, other)
+
+
+def mm(input: Tensor, mat2: Tensor) -> Tensor:
+    """Product of two matrices. RuntimeError where shapes or dtypes don't fit."""
+    return ops_matmul.mm(input, mat2)
+
+
 def mul(input: Any, other: Any) -> Any:
     """Product; shapes broadcast, dtypes promote."""
     if isinstance(input, Tensor):
         return Tensor.mul(input, other)
-    return invoke(arithmetic.mul, (input, other,), ())
+    return invoke(ops_arithmetic.mul, (input, other,), ())
 
 
 multiply = mul
@@ -56,11 +99,16 @@ def mul_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     return input.mul_(*args, **kwargs)
 
 
+def mv(input: Tensor, vec: Tensor) -> Tensor:
+    """Product of a matrix and a vector."""
+    return ops_matmul.mv(input, vec)
+
+
 def neg(input: Any) -> Any:
     """Negative of each element."""
     if isinstance(input, Tensor):
         return Tensor.neg(input)
-    return invoke(arithmetic.neg, (input,), ())
+    return invoke(ops_arithmetic.neg, (input,), ())
 
 
 negative = neg
@@ -71,16 +119,24 @@ def neg_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     return input.neg_(*args, **kwargs)
 
 
+def outer(input: Tensor, vec2: Tensor) -> Tensor:
+    """The matrix of all products of an element of each vector."""
+    return ops_matmul.outer(input, vec2)
+
+
+ger = outer
+
+
 def permute(input: Tensor, *dims: Any) -> Tensor:
     """The axes in another order; a view. RuntimeError unless `dims` names each axis once."""
-    return views.permute(input, *dims)
+    return ops_views.permute(input, *dims)
 
 
 def relu(input: Any) -> Any:
     """max(input, 0); NaN stays NaN."""
     if isinstance(input, Tensor):
         return Tensor.relu(input)
-    return invoke(arithmetic.relu, (input,), ())
+    return invoke(ops_arithmetic.relu, (input,), ())
 
 
 def relu_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
@@ -90,12 +146,12 @@ def relu_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
 
 def reshape(input: Tensor, *shape: Any) -> Tensor:
     """The same elements in another shape; a view where the strides allow it, else a copy. One length may be -1."""
-    return views.reshape(input, *shape)
+    return ops_views.reshape(input, *shape)
 
 
 def squeeze(input: Tensor, dim: int | Sequence[int] | None = None) -> Tensor:
     """Without the axes of length 1, or without those of them named by `dim`; a view."""
-    return views.squeeze(input, dim)
+    return ops_views.squeeze(input, dim)
 
 
 def squeeze_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
@@ -105,7 +161,7 @@ def squeeze_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
 
 def t(input: Tensor) -> Tensor:
     """The transpose of a matrix; a view. RuntimeError for more than two axes."""
-    return views.t(input)
+    return ops_views.t(input)
 
 
 def t_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
@@ -117,7 +173,7 @@ def tanh(input: Any) -> Any:
     """Hyperbolic tangent of each element."""
     if isinstance(input, Tensor):
         return Tensor.tanh(input)
-    return invoke(arithmetic.tanh, (input,), ())
+    return invoke(ops_arithmetic.tanh, (input,), ())
 
 
 def tanh_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
@@ -127,7 +183,7 @@ def tanh_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
 
 def transpose(input: Tensor, dim0: int, dim1: int) -> Tensor:
     """Two axes exchanged; a view."""
-    return views.transpose(input, dim0, dim1)
+    return ops_views.transpose(input, dim0, dim1)
 
 
 swapaxes = transpose
@@ -143,7 +199,7 @@ def transpose_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
 
 def unsqueeze(input: Tensor, dim: int) -> Tensor:
     """A new axis of length 1 at `dim`; a view."""
-    return views.unsqueeze(input, dim)
+    return ops_views.unsqueeze(input, dim)
 
 
 def unsqueeze_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
@@ -154,15 +210,26 @@ def unsqueeze_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
 __all__ = [
     "add",
     "add_",
+    "addmm",
+    "addmm_",
+    "bmm",
     "broadcast_to",
+    "clone",
+    "dot",
     "exp",
     "exp_",
+    "ger",
+    "linear",
+    "matmul",
+    "mm",
     "mul",
     "mul_",
     "multiply",
+    "mv",
     "neg",
     "neg_",
     "negative",
+    "outer",
     "permute",
     "relu",
     "relu_",

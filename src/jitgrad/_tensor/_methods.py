@@ -13,9 +13,11 @@ from .._core.dtypes import dtype as Dtype
 from .._engine import modes, versions
 from .._engine.node import next_number
 from .._ops.maps import NUMBERS
-from .._ops import arithmetic
-from .._ops import views
-from . import _nodes
+from .._ops import arithmetic as ops_arithmetic
+from .._ops import casts as ops_casts
+from .._ops import matmul as ops_matmul
+from .._ops import views as ops_views
+from . import _nodes, planned
 from .base import version_of
 from .inplace import inplace, inplace_view
 from .invoke import invoke
@@ -23,13 +25,13 @@ from .operands import Number, scalar_first, scalar_operand
 from .methods import TensorMethods
 
 empty = np.empty
-ADD = arithmetic.add_op.reserve("bbb")
-SUB = arithmetic.sub_op.reserve("bbb")
-MUL = arithmetic.mul.reserve("bbb")
-NEG = arithmetic.neg.reserve("bb")
-EXP = arithmetic.exp.reserve("bb")
-TANH = arithmetic.tanh.reserve("bb")
-RELU = arithmetic.relu.reserve("bb")
+ADD = ops_arithmetic.add_op.reserve("bbb")
+SUB = ops_arithmetic.sub_op.reserve("bbb")
+MUL = ops_arithmetic.mul.reserve("bbb")
+NEG = ops_arithmetic.neg.reserve("bb")
+EXP = ops_arithmetic.exp.reserve("bb")
+TANH = ops_arithmetic.tanh.reserve("bb")
+RELU = ops_arithmetic.relu.reserve("bb")
 
 
 class Tensor(TensorMethods, public=True):
@@ -41,15 +43,15 @@ class Tensor(TensorMethods, public=True):
     @property
     def T(self) -> Tensor:
         """All axes in reverse order; a view."""
-        return views.T(self)
+        return ops_views.T(self)
 
     def __add__(self, other: Tensor | Number) -> Any:
         """Sum; shapes broadcast, dtypes promote."""
         if type(other) is not Tensor and not isinstance(other, Tensor):
-            return scalar_operand(arithmetic.add_op, self, other)
+            return scalar_operand(ops_arithmetic.add_op, self, other)
         m = self.meta
         if m is not other.meta or self.rare is not None or other.rare is not None or modes.SPECIAL:
-            return invoke(arithmetic.add_op, (self, other))
+            return invoke(ops_arithmetic.add_op, (self, other))
         b = other.array
         a = self.array
         out = empty(m.shape, m.dtype)
@@ -73,25 +75,65 @@ class Tensor(TensorMethods, public=True):
         return t
 
     def __radd__(self, other: Any) -> Any:
-        return scalar_first(arithmetic.add_op, other, self)
+        return scalar_first(ops_arithmetic.add_op, other, self)
 
     def add(self, other: Any, *, alpha: float = 1) -> Tensor:
         """input + alpha * other; shapes broadcast, dtypes promote."""
-        return arithmetic.add(self, other, alpha=alpha)
+        return ops_arithmetic.add(self, other, alpha=alpha)
 
     def add_(self, other: Any, *, alpha: float = 1) -> Tensor:
         """In-place `add`."""
-        return inplace(arithmetic.add, "add_", self, (other,), {"alpha": alpha})
+        return inplace(ops_arithmetic.add, "add_", self, (other,), {"alpha": alpha})
+
+    def addmm(self, mat1: Tensor, mat2: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor:
+        """beta * input + alpha * (mat1 @ mat2); input broadcasts. RuntimeError where shapes or dtypes don't fit."""
+        return ops_matmul.addmm(self, mat1, mat2, beta=beta, alpha=alpha)
+
+    def addmm_(self, mat1: Tensor, mat2: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor:
+        """In-place `addmm`."""
+        return inplace(ops_matmul.addmm, "addmm_", self, (mat1, mat2,), {"beta": beta, "alpha": alpha})
+
+    def bmm(self, mat2: Tensor) -> Tensor:
+        """Products of two stacks of matrices, one by one: (b, n, m) and (b, m, p) give (b, n, p)."""
+        return ops_matmul.bmm(self, mat2)
+
+    def bool(self) -> Tensor:
+        """In bool: whether each element is not zero."""
+        return ops_casts.bool_(self)
 
     def broadcast_to(self, size: Any) -> Tensor:
         """`input.expand(size)`."""
-        return views.broadcast_to(self, size)
+        return ops_views.broadcast_to(self, size)
+
+    def byte(self) -> Tensor:
+        """In uint8."""
+        return ops_casts.byte(self)
+
+    def char(self) -> Tensor:
+        """In int8."""
+        return ops_casts.char(self)
+
+    def clone(self, *, memory_format: Any = None) -> Tensor:
+        """A copy; gradients flow through it."""
+        return ops_casts.clone(self, memory_format=memory_format)
+
+    def contiguous(self, memory_format: Any = None) -> Tensor:
+        """The tensor itself if its elements lie in row-major order, else a copy."""
+        return ops_casts.contiguous(self, memory_format)
+
+    def dot(self, tensor: Tensor) -> Tensor:
+        """Sum of the products of two vectors' elements."""
+        return ops_matmul.dot(self, tensor)
+
+    def double(self) -> Tensor:
+        """In float64."""
+        return ops_casts.double(self)
 
     def exp(self) -> Any:
         """e to the power of each element."""
         m = self.meta
         if self.rare is not None or modes.SPECIAL:
-            return invoke(arithmetic.exp, (self,))
+            return invoke(ops_arithmetic.exp, (self,))
         a = self.array
         out = empty(m.shape, m.dtype)
         m.k[EXP](a, out)
@@ -118,24 +160,53 @@ class Tensor(TensorMethods, public=True):
 
     def expand(self, *sizes: Any) -> Tensor:
         """Axes of length 1 repeated without copying, and new ones in front; -1 keeps a length. A view."""
-        return views.expand(self, *sizes)
+        return ops_views.expand(self, *sizes)
 
     def expand_as(self, other: Tensor) -> Tensor:
         """`input.expand(other.shape)`."""
-        return views.expand_as(self, other)
+        return ops_views.expand_as(self, other)
+
+    def float(self) -> Tensor:
+        """In float32."""
+        return ops_casts.float_(self)
+
+    def half(self) -> Tensor:
+        """In float16."""
+        return ops_casts.half(self)
+
+    def int(self) -> Tensor:
+        """In int32."""
+        return ops_casts.int_(self)
+
+    def long(self) -> Tensor:
+        """In int64."""
+        return ops_casts.long(self)
 
     @property
     def mT(self) -> Tensor:
         """The last two axes exchanged; a view. RuntimeError for fewer than two."""
-        return views.mT(self)
+        return ops_views.mT(self)
+
+    def matmul(self, other: Tensor) -> Tensor:
+        """Matrix product as `@`: vectors, matrices, and stacks whose leading axes broadcast."""
+        return ops_matmul.matmul(self, other)
+
+    __matmul__ = matmul
+
+    def __rmatmul__(self, other: Any) -> Any:
+        return ops_matmul.matmul(other, self)
+
+    def mm(self, mat2: Tensor) -> Tensor:
+        """Product of two matrices. RuntimeError where shapes or dtypes don't fit."""
+        return ops_matmul.mm(self, mat2)
 
     def __mul__(self, other: Tensor | Number) -> Any:
         """Product; shapes broadcast, dtypes promote."""
         if type(other) is not Tensor and not isinstance(other, Tensor):
-            return scalar_operand(arithmetic.mul, self, other)
+            return scalar_operand(ops_arithmetic.mul, self, other)
         m = self.meta
         if m is not other.meta or self.rare is not None or other.rare is not None or modes.SPECIAL:
-            return invoke(arithmetic.mul, (self, other))
+            return invoke(ops_arithmetic.mul, (self, other))
         b = other.array
         a = self.array
         out = empty(m.shape, m.dtype)
@@ -165,7 +236,7 @@ class Tensor(TensorMethods, public=True):
         return t
 
     def __rmul__(self, other: Any) -> Any:
-        return scalar_first(arithmetic.mul, other, self)
+        return scalar_first(ops_arithmetic.mul, other, self)
 
     def mul(self, other: Tensor | Number) -> Tensor:
         """Product; shapes broadcast, dtypes promote."""
@@ -181,11 +252,15 @@ class Tensor(TensorMethods, public=True):
 
     __imul__ = mul_
 
+    def mv(self, vec: Tensor) -> Tensor:
+        """Product of a matrix and a vector."""
+        return ops_matmul.mv(self, vec)
+
     def neg(self) -> Any:
         """Negative of each element."""
         m = self.meta
         if self.rare is not None or modes.SPECIAL:
-            return invoke(arithmetic.neg, (self,))
+            return invoke(ops_arithmetic.neg, (self,))
         a = self.array
         out = empty(m.shape, m.dtype)
         m.k[NEG](a, out)
@@ -215,15 +290,21 @@ class Tensor(TensorMethods, public=True):
 
     negative_ = neg_
 
+    def outer(self, vec2: Tensor) -> Tensor:
+        """The matrix of all products of an element of each vector."""
+        return ops_matmul.outer(self, vec2)
+
+    ger = outer
+
     def permute(self, *dims: Any) -> Tensor:
         """The axes in another order; a view. RuntimeError unless `dims` names each axis once."""
-        return views.permute(self, *dims)
+        return ops_views.permute(self, *dims)
 
     def relu(self) -> Any:
         """max(input, 0); NaN stays NaN."""
         m = self.meta
         if self.rare is not None or modes.SPECIAL:
-            return invoke(arithmetic.relu, (self,))
+            return invoke(ops_arithmetic.relu, (self,))
         a = self.array
         out = empty(m.shape, m.dtype)
         m.k[RELU](a, out)
@@ -250,27 +331,31 @@ class Tensor(TensorMethods, public=True):
 
     def reshape(self, *shape: Any) -> Tensor:
         """The same elements in another shape; a view where the strides allow it, else a copy. One length may be -1."""
-        return views.reshape(self, *shape)
+        return ops_views.reshape(self, *shape)
 
     def reshape_as(self, other: Tensor) -> Tensor:
         """`input.reshape(other.shape)`."""
-        return views.reshape_as(self, other)
+        return ops_views.reshape_as(self, other)
+
+    def short(self) -> Tensor:
+        """In int16."""
+        return ops_casts.short(self)
 
     def squeeze(self, dim: int | Sequence[int] | None = None) -> Tensor:
         """Without the axes of length 1, or without those of them named by `dim`; a view."""
-        return views.squeeze(self, dim)
+        return ops_views.squeeze(self, dim)
 
     def squeeze_(self, dim: int | Sequence[int] | None = None) -> Tensor:
         """In-place `squeeze`."""
-        return inplace_view(views.squeeze, "squeeze_", self, (dim,), {})
+        return inplace_view(ops_views.squeeze, "squeeze_", self, (dim,), {})
 
     def __sub__(self, other: Tensor | Number) -> Any:
         """Difference; shapes broadcast, dtypes promote."""
         if type(other) is not Tensor and not isinstance(other, Tensor):
-            return scalar_operand(arithmetic.sub_op, self, other)
+            return scalar_operand(ops_arithmetic.sub_op, self, other)
         m = self.meta
         if m is not other.meta or self.rare is not None or other.rare is not None or modes.SPECIAL:
-            return invoke(arithmetic.sub_op, (self, other))
+            return invoke(ops_arithmetic.sub_op, (self, other))
         b = other.array
         a = self.array
         out = empty(m.shape, m.dtype)
@@ -294,21 +379,21 @@ class Tensor(TensorMethods, public=True):
         return t
 
     def __rsub__(self, other: Any) -> Any:
-        return scalar_first(arithmetic.sub_op, other, self)
+        return scalar_first(ops_arithmetic.sub_op, other, self)
 
     def t(self) -> Tensor:
         """The transpose of a matrix; a view. RuntimeError for more than two axes."""
-        return views.t(self)
+        return ops_views.t(self)
 
     def t_(self) -> Tensor:
         """In-place `t`."""
-        return inplace_view(views.t, "t_", self, (), {})
+        return inplace_view(ops_views.t, "t_", self, (), {})
 
     def tanh(self) -> Any:
         """Hyperbolic tangent of each element."""
         m = self.meta
         if self.rare is not None or modes.SPECIAL:
-            return invoke(arithmetic.tanh, (self,))
+            return invoke(ops_arithmetic.tanh, (self,))
         a = self.array
         out = empty(m.shape, m.dtype)
         m.k[TANH](a, out)
@@ -333,9 +418,16 @@ class Tensor(TensorMethods, public=True):
         """In-place `tanh`."""
         return inplace(Tensor.tanh, "tanh_", self, (), {})
 
+    def to(self, *args: Any, **named: Any) -> Tensor:
+        """In another dtype: `x.to(dtype)`, `x.to(other)`, `x.to(device, dtype)`; the tensor itself where nothing changes, unless `copy=True`.
+
+            RuntimeError or AssertionError for a device other than the CPU.
+        """
+        return ops_casts.to(self, *args, **named)
+
     def transpose(self, dim0: int, dim1: int) -> Tensor:
         """Two axes exchanged; a view."""
-        return views.transpose(self, dim0, dim1)
+        return ops_views.transpose(self, dim0, dim1)
 
     swapaxes = transpose
 
@@ -343,24 +435,32 @@ class Tensor(TensorMethods, public=True):
 
     def transpose_(self, dim0: int, dim1: int) -> Tensor:
         """In-place `transpose`."""
-        return inplace_view(views.transpose, "transpose_", self, (dim0, dim1,), {})
+        return inplace_view(ops_views.transpose, "transpose_", self, (dim0, dim1,), {})
 
     swapaxes_ = transpose_
 
     swapdims_ = transpose_
 
+    def type(self, dtype: Any = None, non_blocking: bool = False) -> Any:
+        """The name of the tensor's type, as torch spells it; with a dtype, or such a name, `input.to(dtype)`."""
+        return ops_casts.type_(self, dtype, non_blocking)
+
+    def type_as(self, other: Tensor) -> Tensor:
+        """`input.to(other.dtype)`."""
+        return ops_casts.type_as(self, other)
+
     def unsqueeze(self, dim: int) -> Tensor:
         """A new axis of length 1 at `dim`; a view."""
-        return views.unsqueeze(self, dim)
+        return ops_views.unsqueeze(self, dim)
 
     def unsqueeze_(self, dim: int) -> Tensor:
         """In-place `unsqueeze`."""
-        return inplace_view(views.unsqueeze, "unsqueeze_", self, (dim,), {})
+        return inplace_view(ops_views.unsqueeze, "unsqueeze_", self, (dim,), {})
 
     def view(self, *shape: Any) -> Tensor:
         """The same elements in another shape; a view. One length may be -1. RuntimeError where that needs a copy."""
-        return views.view(self, *shape)
+        return ops_views.view(self, *shape)
 
     def view_as(self, other: Tensor) -> Tensor:
         """`input.view(other.shape)`."""
-        return views.view_as(self, other)
+        return ops_views.view_as(self, other)

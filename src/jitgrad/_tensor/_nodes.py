@@ -11,25 +11,25 @@ import numpy as np
 from .._engine import versions
 from .._engine.fast import ALONE
 from .._engine.node import RELEASED
-from .._ops import arithmetic
+from .._ops import arithmetic as ops_arithmetic
 from .fast_nodes import FastNode
 from .nodes import second_time
 
 empty = np.empty
-SUB_BACK_Y = arithmetic.sub_op.reserve("bb", (False, True))
-MUL_BACK_X = arithmetic.mul.reserve("bbb", (True, False))
-MUL_BACK_Y = arithmetic.mul.reserve("bbb", (False, True))
-MUL_BACK_XY = arithmetic.mul.reserve("bbbbb", (True, True))
-NEG_BACK_X = arithmetic.neg.reserve("bb", (True,))
-EXP_BACK_X = arithmetic.exp.reserve("bbb", (True,))
-TANH_BACK_X = arithmetic.tanh.reserve("bbb", (True,))
-RELU_BACK_X = arithmetic.relu.reserve("bbb", (True,))
+SUB_BACK_Y = ops_arithmetic.sub_op.reserve("bb", (False, True))
+MUL_BACK_X = ops_arithmetic.mul.reserve("bbb", (True, False))
+MUL_BACK_Y = ops_arithmetic.mul.reserve("bbb", (False, True))
+MUL_BACK_XY = ops_arithmetic.mul.reserve("bbbbb", (True, True))
+NEG_BACK_X = ops_arithmetic.neg.reserve("bb", (True,))
+EXP_BACK_X = ops_arithmetic.exp.reserve("bbb", (True,))
+TANH_BACK_X = ops_arithmetic.tanh.reserve("bbb", (True,))
+RELU_BACK_X = ops_arithmetic.relu.reserve("bbb", (True,))
 
 
 class AddBackward0(FastNode):
     __slots__ = ('e0', 'e1',)
     arity = 2
-    op = arithmetic.add_op
+    op = ops_arithmetic.add_op
     kept = ()
 
     def apply(self, grad: Any, keep: bool) -> Any:
@@ -44,7 +44,7 @@ class AddBackward0(FastNode):
 class SubBackward0(FastNode):
     __slots__ = ('e0', 'e1',)
     arity = 2
-    op = arithmetic.sub_op
+    op = ops_arithmetic.sub_op
     kept = ()
 
     def apply(self, grad: Any, keep: bool) -> Any:
@@ -63,7 +63,7 @@ class SubBackward0(FastNode):
 class MulBackward0(FastNode):
     __slots__ = ('c0', 'c1', 'e0', 'e1', 's0', 's1',)
     arity = 2
-    op = arithmetic.mul
+    op = ops_arithmetic.mul
     kept = ('s0', 's1', )
 
     def apply(self, grad: Any, keep: bool) -> Any:
@@ -93,7 +93,7 @@ class MulBackward0(FastNode):
 class NegBackward0(FastNode):
     __slots__ = ('e0',)
     arity = 1
-    op = arithmetic.neg
+    op = ops_arithmetic.neg
     kept = ()
 
     def apply(self, grad: Any, keep: bool) -> Any:
@@ -106,7 +106,7 @@ class NegBackward0(FastNode):
 class ExpBackward0(FastNode):
     __slots__ = ('e0', 'r',)
     arity = 1
-    op = arithmetic.exp
+    op = ops_arithmetic.exp
     kept = ('r', )
 
     def apply(self, grad: Any, keep: bool) -> Any:
@@ -126,7 +126,7 @@ class ExpBackward0(FastNode):
 class TanhBackward0(FastNode):
     __slots__ = ('e0', 'r',)
     arity = 1
-    op = arithmetic.tanh
+    op = ops_arithmetic.tanh
     kept = ('r', )
 
     def apply(self, grad: Any, keep: bool) -> Any:
@@ -146,7 +146,7 @@ class TanhBackward0(FastNode):
 class ReluBackward0(FastNode):
     __slots__ = ('e0', 'r',)
     arity = 1
-    op = arithmetic.relu
+    op = ops_arithmetic.relu
     kept = ('r', )
 
     def apply(self, grad: Any, keep: bool) -> Any:

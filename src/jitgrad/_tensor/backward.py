@@ -51,6 +51,35 @@ def edge_required(output: Any, index: int) -> Node:
     return edge
 
 
+def backward_plain(tensor: Any, gradient: Any, keep: bool) -> bool:
+    """The accelerated run, where it may be taken: one plain tensor with a history, its own Meta on the gradient, no hooks or modes.
+
+    Returns whether it was.
+    """
+    edge = tensor.fn
+    meta = tensor.meta
+    if edge is None or tensor.rare is not None or hooks.HOOKED or modes.SPECIAL or edge.number == LEAF:
+        return False
+    if gradient is None:
+        if meta.shape:
+            return False
+        grad = (ONES.get(meta.dtype) or ONES.setdefault(meta.dtype, np.ones((), meta.dtype))).copy()
+    elif isinstance(gradient, TensorBase) and gradient.meta is meta and gradient.rare is None:
+        grad = gradient.array
+    else:
+        return False
+    if not fast.RUN.acquire(blocking=False):
+        return False
+    try:
+        fast.run(edge, grad, keep)
+    finally:
+        fast.RUN.release()
+    return True
+
+
+ONES: dict[Any, Any] = {}
+
+
 def backward(tensors: Any, grad_tensors: Any = None, retain_graph: bool | None = None, create_graph: bool = False,
              inputs: Any = None) -> None:  # fmt: skip
     """Add the gradients of `tensors` to the `.grad` of the leaves they came from.
@@ -67,17 +96,9 @@ def backward(tensors: Any, grad_tensors: Any = None, retain_graph: bool | None =
     keep = create_graph if retain_graph is None else retain_graph
     edges = [edge_required(output, k) for k, output in enumerate(outputs)]
     seeds = [seed(output, grad, k) for k, (output, grad) in enumerate(zip(outputs, grads, strict=True))]
-    if len(edges) == 1 and not create_graph and inputs is None and not hooks.HOOKED and not modes.SPECIAL and edges[0].number != LEAF:
-        if fast.RUN.acquire(blocking=False):
-            try:
-                array = seeds[0].array
-                if not array.flags.c_contiguous:
-                    array = np.ascontiguousarray(array)
-                return fast.run(edges[0], array, keep)
-            finally:
-                fast.RUN.release()
+    if len(edges) == 1 and not create_graph and inputs is None and backward_plain(outputs[0], seeds[0], keep):
+        return
     run_full(edges, seeds, keep, create_graph, inputs)
-    return None
 
 
 def run_full(edges: Sequence[Node], seeds: Sequence[Any], keep: bool, create_graph: bool, inputs: Any) -> None:

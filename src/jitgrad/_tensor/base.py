@@ -213,7 +213,13 @@ class AccumulateGrad(Node):
         """Add an array to `.grad`; it becomes `.grad` itself when nobody else can see it."""
         held = self.grad
         if held is None:
-            self.grad = wrap(grad if alone else grad.copy())
+            self.grad = t = TensorBase.kind()
+            t.array = grad if alone else grad.copy()
+            t.meta = meta = self.meta
+            t.vc = t.fn = None
+            t.rare = None
+            if not meta.plain:
+                settle(t)
             return
         np.add(held.array, grad, out=held.array)
         held._bump()

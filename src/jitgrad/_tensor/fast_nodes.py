@@ -27,7 +27,7 @@ class FastNode(Node):
     @property
     def map(self) -> Map:
         """The op's expression for tensor operands."""
-        return self.op.map((True,) * self.arity)
+        return self.op.map("t" * self.arity)
 
     def edges(self) -> tuple[Node | None, ...]:
         return (self.e0,) if self.arity == 1 else (self.e0, self.e1)  # type: ignore[attr-defined]

@@ -115,7 +115,7 @@ def _sequence_array(entry: Sequence[Any]) -> Array:
     try:
         array = np.array(nested)
     except ValueError:
-        _raise_ragged(nested)
+        raise_ragged(nested)
     except OverflowError:
         array = np.array(nested, dtype=object)
     if array.dtype.kind == "O" and any(isinstance(item, int) for item in array.flat):
@@ -128,7 +128,7 @@ def _sequence_array(entry: Sequence[Any]) -> Array:
     return array
 
 
-def _raise_ragged(nested: Any, dim: int = 0) -> NoReturn:
+def raise_ragged(nested: Any, dim: int = 0) -> NoReturn:
     """ValueError or TypeError in torch's words for nested lists of unequal lengths."""
     lengths = [len(item) if isinstance(item, (list, np.ndarray)) else None for item in nested]
     for length in lengths:
@@ -141,4 +141,4 @@ def _raise_ragged(nested: Any, dim: int = 0) -> NoReturn:
     inner = [item for part in nested if isinstance(part, (list, np.ndarray)) for item in part]
     if not inner:
         raise ValueError("expected sequences of equal lengths")
-    _raise_ragged(inner, dim + 1)
+    raise_ragged(inner, dim + 1)

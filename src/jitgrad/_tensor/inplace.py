@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 
 from .._core.dtypes import check_can_cast
-from .._engine import modes
+from .._engine import modes, versions
 from .._engine.node import LEAF
-from .base import TensorBase, settle, version_of, wrap
+from .._engine.versions import Version
+from .base import ODD, TensorBase, settle, version_of, wrap
 from .views import edge_of, rebase
 
 Function = Callable[..., Any]
@@ -59,9 +60,21 @@ def partial_overlap(written: Any, read: Any) -> bool:
     return not same and np.shares_memory(a, b) if np.may_share_memory(a, b) else False
 
 
+def check_overlap(written: Any, read: Any) -> None:
+    """RuntimeError for an operand that shares part of the written memory."""
+    if partial_overlap(written, read):
+        raise RuntimeError("unsupported operation: some elements of the input tensor and the written-to tensor refer to a single memory "
+                           "location. Please clone() the tensor before performing the operation.")  # fmt: skip
+
+
 def shadow(tensor: Any) -> Any:
-    """A copy of the value with the same history, for an op that is about to overwrite the original."""
-    return wrap(np.array(tensor.array, order="C", copy=True), edge_of(tensor))
+    """A copy of the value with the same history, for an op that is about to overwrite the original.
+
+    Its counter is its own, and it is marked as unusual, so that what saves it does not watch the original by way of the edge.
+    """
+    copy = wrap(np.array(tensor.array, order="C", copy=True), edge_of(tensor))
+    copy.vc, copy.rare = Version(), copy.rare or ODD
+    return copy
 
 
 def inplace(function: Function, name: str, tensor: Any, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
@@ -72,9 +85,7 @@ def inplace(function: Function, name: str, tensor: Any, args: tuple[Any, ...], n
     check_writable(tensor, name)
     others = [x for x in (*args, *named.values()) if isinstance(x, TensorBase)]
     for other in others:
-        if partial_overlap(tensor, other):
-            raise RuntimeError("unsupported operation: some elements of the input tensor and the written-to tensor refer to a single memory "
-                               "location. Please clone() the tensor before performing the operation.")  # fmt: skip
+        check_overlap(tensor, other)
     record = modes.grad_enabled() and (edge_of(tensor) is not None or any(edge_of(x) is not None for x in others))
     if not record:
         store(tensor, function(tensor, *args, **named))
@@ -113,6 +124,7 @@ def check_result(tensor: Any, shape: tuple[int, ...], kind: Any) -> None:
 def adopt(tensor: Any, fn: Any) -> None:
     """Make a node the tensor's history; a view hands it on to its base."""
     fn.vc = version_of(tensor)
+    fn.epoch = versions.WRITES  # the write that made this value is not one that came after it
     rare = tensor.rare
     if rare is not None and rare.base is not None:
         rebase(tensor, rare.base, fn)

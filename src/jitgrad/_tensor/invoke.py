@@ -62,10 +62,15 @@ def finish_map(found: Map, tensors: Sequence[Any], arrays: Sequence[Array], para
 
 def record_map(found: Map, tensors: Sequence[Any], arrays: Sequence[Array], params: tuple[Any, ...], result: Any) -> Node | None:
     """Give the result a node if one of the inputs takes a gradient."""
-    edges = tuple(edge_of(x) if k in found.differentiable else None for k, x in enumerate(tensors))
-    if not any(edge is not None for edge in edges):
+    ends = [edge_of(tensors[k]) for k in found.differentiable]
+    needs = tuple([end is not None for end in ends])
+    if True not in needs:
         return None
-    needs = tuple(edges[k] is not None for k in found.differentiable)
+    if len(ends) == found.width:
+        edges = tuple(ends)
+    else:
+        slots = dict(zip((found.slots[k] for k in found.differentiable), ends, strict=True))
+        edges = tuple([slots.get(slot) for slot in range(found.width)])
     node = node_class(found.node, MapNode, None)()
     node.map, node.needs = found, needs
     saved, counters = {}, []
@@ -76,7 +81,8 @@ def record_map(found: Map, tensors: Sequence[Any], arrays: Sequence[Array], para
         else:
             place = found.inputs.index(name)
             saved[name] = arrays[place]
-            counters.append(counter_of(tensors[place], edges[place]))
+            slot = found.slots[place]
+            counters.append(counter_of(tensors[place], None if slot < 0 else edges[slot]))
     attach(node, edges, saved, tuple(counters), params, result)
     return node
 
@@ -132,6 +138,8 @@ def record_general(op: General, inputs: tuple[Any, ...], arrays: tuple[Any, ...]
     places = range(len(inputs)) if op.variadic else op.differentiable
     edges = tuple(edge_of(x) if x is not None and k in places else None for k, x in enumerate(inputs))
     if not any(edge is not None for edge in edges):
+        return None
+    if not any(result.meta.kind.is_floating_point for result in results):  # a cast to integers, say, takes no gradient
         return None
     needs = tuple(edges[k] is not None for k in places)
     node = node_class(op.node, LinearNode if isinstance(op, Linear) else OpNode, op)()

@@ -21,13 +21,14 @@ from .base import AccumulateGrad, TensorBase, grad_fn_of, own_rare, settle, vers
 from .indexing import assign, take
 from .printing import tensor_str
 from .views import edge_of, wrap_view
+from .writes import WriteMethods
 
 _NON_LEAF = ("The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. Its .grad attribute won't be populated during "
              "autograd.backward(). If you indeed want the .grad field to be populated for a non-leaf Tensor, use .retain_grad() on the "
              "non-leaf Tensor. If you access the non-leaf Tensor by mistake, make sure you access the leaf Tensor instead.")  # fmt: skip
 
 
-class TensorMethods(TensorBase):
+class TensorMethods(WriteMethods):
     """See the module's docstring."""
 
     __slots__ = ()
@@ -76,7 +77,8 @@ class TensorMethods(TensorBase):
 
     def backward(self, gradient: Any = None, retain_graph: bool | None = None, create_graph: bool = False, inputs: Any = None) -> None:
         """Add this tensor's gradients to the `.grad` of the leaves it came from; see `autograd.backward`."""
-        runs.backward(self, gradient, retain_graph, create_graph, inputs)
+        if create_graph or inputs is not None or not runs.backward_plain(self, gradient, bool(retain_graph)):
+            runs.backward(self, gradient, retain_graph, create_graph, inputs)
 
     def register_hook(self, hook: Callable[[Any], Any]) -> RemovableHandle:
         """Call `hook(grad)` when the tensor's gradient is computed; what it returns, if not None, takes the gradient's place."""
@@ -327,12 +329,6 @@ class TensorMethods(TensorBase):
 
     def __dir__(self) -> list[str]:
         return sorted({*object.__dir__(self)})
-
-    def new_tensor(self, data: Any, dtype: Dtype | None = None, requires_grad: bool = False) -> Any:
-        """A leaf with a copy of `data`, by default of this tensor's dtype."""
-        array = np.array(data.array if isinstance(data, TensorBase) else data)
-        result = wrap(np.array(array, (dtype or self.meta.kind).numpy, order="C"))
-        return result.requires_grad_(requires_grad)
 
 
 def check_grad(tensor: Any, value: Any) -> None:

@@ -164,34 +164,35 @@ class MapNode(Recorded):
     def pull(self, grads: list[Any]) -> Sequence[Any]:
         grad = grads[0]
         saved = self.saved()
-        partials = self.map.partials
+        found = self.map
         done: list[Any] = [None] * len(self._edges)
         places = [k for k, need in enumerate(self.needs) if need]
-        if all(self.map.cotangent(k).op == "var" for k in places):  # sums: the gradient itself
-            for k in places:
-                done[self.map.differentiable[k]] = grad
-            return done
-        del partials
-        outs = compute(self.map.backward(self.needs), (grad, *saved.values()), self.statics, grad.shape, [grad.dtype] * len(places))
+        if all(found.cotangents[k].op == "var" for k in places):  # sums: the gradient itself
+            outs = [grad] * len(places)
+        else:
+            outs = compute(found.backward(self.needs), (grad, *saved.values()), self.statics, grad.shape, [grad.dtype] * len(places))
         for k, out in zip(places, outs, strict=True):
-            done[self.map.differentiable[k]] = out
+            done[found.slots[found.differentiable[k]]] = out
         return done
 
     def pull_recorded(self, grads: list[Any]) -> Sequence[Any]:
-        grad = grads[0]
+        grad, found = grads[0], self.map
         tensors = {name: self.unpack(name, array, True) for name, array in self.saved().items()}
         done: list[Any] = [None] * len(self._edges)
         for k, need in enumerate(self.needs):
             if need:
-                part = self.map.partial(k)
+                part, slot = found.partial(k), found.slots[found.differentiable[k]]
                 if part.output.op == "var":
-                    done[self.map.differentiable[k]] = grad
+                    done[slot] = grad
                 else:
-                    done[self.map.differentiable[k]] = Dispatch.invoke(part, (grad, *(tensors[name] for name in self.map.saves[k])), self.statics)
+                    done[slot] = Dispatch.invoke(part, (grad, *(tensors[name] for name in found.saves[k])), self.statics)
         return done
 
     def edge_of_saved(self, name: str) -> Any:
-        return self if name == RESULT else self._edges[self.map.inputs.index(name)]
+        if name == RESULT:
+            return self
+        slot = self.map.slots[self.map.inputs.index(name)]
+        return None if slot < 0 else self._edges[slot]
 
 
 class OpNode(Recorded):

@@ -12,7 +12,7 @@ Labels = np.ndarray[Any, np.dtype[np.int64]]
 
 
 class Digits(NamedTuple):
-    """Scans, float32 of shape (n, 64) with values from 0 (paper) to 1 (ink), and the digits meant, int64 of shape (n,)."""
+    """Scans, float32 of shape (n, 64) from 0 (paper) to 1 (ink), and the digits meant, int64 of shape (n,)."""
 
     images: Pixels
     labels: Labels

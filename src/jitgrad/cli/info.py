@@ -20,6 +20,10 @@ def _version(package: str) -> str | None:
         return None
 
 
+def _platform() -> str:
+    return f"{platform.python_implementation()}, {platform.system()} {platform.machine()}"
+
+
 def _cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
@@ -45,7 +49,7 @@ def rows() -> list[tuple[str, str]]:
     extras = [f"{name} {found}" for name in _EXTRAS if (found := _version(name))]
     return [
         ("jitgrad", __version__),
-        ("python", f"{platform.python_version()} ({platform.python_implementation()}, {platform.system()} {platform.machine()})"),
+        ("python", f"{platform.python_version()} ({_platform()})"),
         ("numpy", _version("numpy") or "?"),
         ("numba", f"{_version('numba')}, llvmlite {_version('llvmlite')}"),
         ("extras", ", ".join(extras) or "none installed"),

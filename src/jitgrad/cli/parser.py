@@ -60,12 +60,18 @@ def _add_demo(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
     sub = commands.add_parser(
         "demo",
         help="train an MLP on handwritten digits",
-        description="Trains a 64-128-64-10 MLP on 1,797 scans of handwritten digits, a fifth of them held out; saves the "
-        "weights and, where matplotlib is installed, a picture of the curves and of the misread digits.",
+        description="Trains a 64-128-64-10 MLP on 1,797 scans of handwritten digits, a fifth of them held out; saves "
+        "the weights and, where matplotlib is installed, a picture of the curves and of the misread digits.",
     )
     sub.add_argument("--epochs", type=_positive, default=30, metavar="N", help="passes over the data (default: 30)")
     sub.add_argument("--seed", type=_natural, default=0, metavar="N", help="of weights and shuffling (default: 0)")
-    sub.add_argument("--out", type=Path, default=Path("jitgrad-demo"), metavar="DIR", help="folder for the results (default: jitgrad-demo)")
+    sub.add_argument(
+        "--out",
+        type=Path,
+        default=Path("jitgrad-demo"),
+        metavar="DIR",
+        help="folder for the results (default: jitgrad-demo)",
+    )
     sub.set_defaults(run=lambda options: demo.run(options.epochs, options.seed, options.out))
 
 

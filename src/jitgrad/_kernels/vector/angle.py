@@ -1,7 +1,8 @@
-"""Trigonometric functions. float32 is computed in float64, where the reduction modulo pi/2 stays exact far out.
+"""Trigonometric functions. float32 is computed in float64, where the reduction modulo pi/2 is exact.
 
-The reduction subtracts n pi/2 in three parts; with a fused multiply-add it is accurate up to `FAR`, without one up to about
-1e6 in float64. Beyond that an argument's neighbours are further apart than a period.
+The reduction subtracts n pi/2 in four parts. The products with the first three are exact for n < 2**20 on every
+processor, and up to about 2**45 where multiply-add is fused; `elementwise` takes the C library's functions for larger
+angles.
 """
 
 from __future__ import annotations
@@ -13,17 +14,22 @@ from . import coefficients as c
 from .exponential import DOUBLE, INF
 from .lane import Lane, estrin, horner
 
-FAR: Final = 2.0**30
-# pi/2 in three parts, 33 bits in each of the first two
-_PARTS: Final = (1.57079632673412561417, 6.07710050630396597660e-11, 2.02226624879595063154e-21)
+# pi/2 in four parts, 33 bits in each of the first three; float32 results need two and a rest
+_PARTS: Final = (
+    1.5707963267341256,
+    6.077100506303966e-11,
+    2.0222662487111665e-21,
+    8.4784276603689e-32,
+)
+_SHORT: Final = (_PARTS[0], _PARTS[1], _PARTS[2] + _PARTS[3])
 
 
-def _reduce(x: Lane) -> tuple[Lane, Lane]:
-    """x = n pi/2 + r in float64: the bits of a float whose lowest are those of n, and r."""
+def _reduce(x: Lane, parts: tuple[float, ...]) -> tuple[Lane, Lane]:
+    """Split x = n pi/2 + r in float64: the bits of a float whose lowest are those of n, and r."""
     shifted = x.fma(2.0 / math.pi, DOUBLE.magic)
     n = shifted - DOUBLE.magic
     r = x
-    for part in _PARTS:
+    for part in parts:
         r = n.fma(-part, r)
     return shifted.bits(), r
 
@@ -42,9 +48,9 @@ def _cosine(r: Lane, short: bool) -> Lane:
 
 
 def _wave(x: Lane, quarter: int) -> Lane:
-    """sin(x + quarter pi/2)."""
+    """Sine of x + quarter pi/2."""
     wide = x.widened()
-    bits, r = _reduce(wide)
+    bits, r = _reduce(wide, _SHORT if x.single else _PARTS)
     bits = bits + quarter
     odd = (bits & 1) == 1
     y = odd.select(_cosine(r, x.single), _sine(r, x.single))
@@ -55,29 +61,32 @@ def _wave(x: Lane, quarter: int) -> Lane:
 
 
 def sin(x: Lane) -> Lane:
+    """Sine."""
     return _wave(x, 0)
 
 
 def cos(x: Lane) -> Lane:
+    """Cosine."""
     return _wave(x, 1)
 
 
 def tan(x: Lane) -> Lane:
+    """Tangent."""
     if not x.single:
         return x.library("tan")
-    bits, r = _reduce(x.widened())
+    bits, r = _reduce(x.widened(), _SHORT)
     sine, cosine = _sine(r, True), _cosine(r, True)
     odd = (bits & 1) == 1
     return (odd.select(-cosine, sine) / odd.select(sine, cosine)).narrowed()
 
 
 def _angle(y: Lane, x: Lane) -> Lane:
-    """atan2 in float64 to the accuracy of float32."""
+    """Angle of (x, y) in float64 to the accuracy of float32."""
     up, along = y.abs(), x.abs()
     steep = up > along
     smaller, larger = steep.select(along, up), steep.select(up, along)
     w = smaller / larger
-    w = (larger == 0.0).select(w.const(0.0), w)
+    w = ((larger == 0.0) & (smaller == 0.0)).select(w.const(0.0), w)
     w = ((smaller == INF) & (larger == INF)).select(w.const(1.0), w)
     z = w * w
     p = w * z.fma(horner(z, c.ATAN_32), 1.0)
@@ -87,6 +96,7 @@ def _angle(y: Lane, x: Lane) -> Lane:
 
 
 def atan(x: Lane) -> Lane:
+    """Inverse tangent."""
     if not x.single:
         return x.library("atan")
     wide = x.widened()
@@ -94,12 +104,14 @@ def atan(x: Lane) -> Lane:
 
 
 def atan2(y: Lane, x: Lane) -> Lane:
+    """Angle of the point (x, y)."""
     if not x.single:
         return y.library("atan2", x)
     return _angle(y.widened(), x.widened()).narrowed()
 
 
 def asin(x: Lane) -> Lane:
+    """Inverse sine."""
     if not x.single:
         return x.library("asin")
     wide = x.widened()
@@ -107,6 +119,7 @@ def asin(x: Lane) -> Lane:
 
 
 def acos(x: Lane) -> Lane:
+    """Inverse cosine."""
     if not x.single:
         return x.library("acos")
     wide = x.widened()

@@ -1,4 +1,4 @@
-"""Coefficients, lowest first: minimax polynomials (Remez exchange in 50 digits, weighted for relative error of the result).
+"""Coefficients, lowest first: minimax polynomials for the relative error of the result (Remez exchange in 50 digits).
 
 The exponent beside each is the largest relative error of the formula that uses it, before rounding.
 """
@@ -64,8 +64,8 @@ ERF_TAIL_32: Final = (
     -0.0003206126857548952, -1.127171516418457, -0.6380125284194946, -0.10321791470050812, 0.021889492869377136,
     -0.002960073994472623, 0.00018760038074105978,
 )  # 2^-29.7  # fmt: skip
-# erfc(x) = exp(-x^2) q((x - 4) / (x + 4)) / (1 + 2x): to float32 for 0.45 <= x <= 11, evaluated in float64; and with the
-# error relative to erf for 0.95 <= x <= 6.1
+# erfc(x) = exp(-x^2) q((x - 4) / (x + 4)) / (1 + 2x), evaluated in float64: to the accuracy of float32 for
+# 0.45 <= x <= 11; and with the error relative to erf for 0.95 <= x <= 6.1
 ERFC_32: Final = (
     1.2329951188974333, -0.13962111646397932, 0.015379598975783743, 0.06809700950164516, -0.10103740569420039,
     0.0937346438353776, -0.06634848180313153, 0.0371411673839502, -0.01612075010642497, 0.005183633675995489,

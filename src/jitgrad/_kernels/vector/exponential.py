@@ -1,4 +1,4 @@
-"""exp and what is built on it. Every function takes and returns lanes; errors are below 2 ULP unless a comment says otherwise."""
+"""Exponentials. Every function takes and returns lanes; errors stay below 2 units in the last place."""
 
 from __future__ import annotations
 
@@ -34,11 +34,12 @@ DOUBLE: Final = Format(
 
 
 def format_of(x: Lane) -> Format:
+    """The format of a lane."""
     return SINGLE if x.single else DOUBLE
 
 
 def reduce(x: Lane) -> tuple[Lane, Lane]:
-    """x = n log(2) + r: the float whose low bits hold n, and r."""
+    """Split x = n log(2) + r: the float whose low bits hold n, and r."""
     f = format_of(x)
     shifted = x.fma(LOG2_E, f.magic)
     n = shifted - f.magic
@@ -46,24 +47,24 @@ def reduce(x: Lane) -> tuple[Lane, Lane]:
 
 
 def mantissa_of_exp(r: Lane) -> Lane:
-    """exp(r) for |r| <= log(2)/2."""
+    """Value of exp(r) for |r| <= log(2)/2."""
     q = horner(r, c.EXP_32) if r.single else estrin(r, c.EXP_64)
     return r.fma(r.fma(q, 1.0), 1.0)
 
 
 def scaled(p: Lane, shifted: Lane) -> Lane:
-    """p * 2**n, n from `reduce`, where that is a normal number."""
+    """The number p * 2**n, n from `reduce`, where that is a normal number."""
     return (p.bits() + (shifted.bits() << format_of(p).mantissa)).unbits()
 
 
 def exp_normal(x: Lane) -> Lane:
-    """exp where it is neither denormal nor infinite; anything for NaN."""
+    """Exponential where it is neither denormal nor infinite; anything for NaN."""
     shifted, r = reduce(x)
     return scaled(mantissa_of_exp(r), shifted)
 
 
 def exp_below(x: Lane) -> Lane:
-    """exp for x up to the largest that has a finite one; anything for NaN."""
+    """Exponential for x up to the largest that has a finite one; anything for NaN."""
     shifted, r = reduce(x.at_least(format_of(x).zero))
     return _with_denormals(x, mantissa_of_exp(r), shifted, format_of(x).tiny)
 
@@ -78,11 +79,13 @@ def _with_denormals(x: Lane, p: Lane, shifted: Lane, tiny: float) -> Lane:
 
 
 def exp(x: Lane) -> Lane:
+    """Exponential."""
     y = exp_below(x)
     return (x <= format_of(x).largest).select(y, x + INF)  # infinity, or NaN for NaN
 
 
 def exp2(x: Lane) -> Lane:
+    """Power of two."""
     f = format_of(x)
     largest = 128.0 if x.single else 1024.0
     bounded = x.at_least(f.zero * LOG2_E)
@@ -93,6 +96,7 @@ def exp2(x: Lane) -> Lane:
 
 
 def expm1(x: Lane) -> Lane:
+    """Value of exp(x) - 1."""
     f = format_of(x)
     bounded = x.at_least(-18.0 if x.single else -40.0).at_most(89.0 if x.single else 709.9)
     shifted, r = reduce(bounded)
@@ -123,14 +127,15 @@ def tanh(x: Lane) -> Lane:
 
 
 def sigmoid(x: Lane) -> Lane:
-    """With e = exp(-|x|) and w = e / (1 + e): e - e w on the left, 1 - w on the right, so that w's errors count at most half."""
+    """With e = exp(-|x|) and w = e / (1 + e): e - e w on the left, 1 - w on the right; w's errors count half."""
     e = exp_below(-x.abs())
     w = e / (e + 1.0)
     y = (x < 0.0).select((-e).fma(w, e), 1.0 - w)
-    return (x == x).select(y, x)
+    return x.is_nan().select(x, y)
 
 
 def sinh(x: Lane) -> Lane:
+    """Hyperbolic sine."""
     if not x.single:
         return x.library("sinh")
     t = expm1(x.abs().at_most(100.0).widened())
@@ -138,6 +143,7 @@ def sinh(x: Lane) -> Lane:
 
 
 def cosh(x: Lane) -> Lane:
+    """Hyperbolic cosine."""
     if not x.single:
         return x.library("cosh")
     e = exp(x.abs().at_most(100.0).widened())

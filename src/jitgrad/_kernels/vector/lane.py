@@ -1,8 +1,8 @@
 """`Lane`: one value of a kernel under construction, with operators that emit LLVM instructions.
 
-A formula written with lanes is straight-line code without calls, which LLVM's loop vectoriser turns into whole vectors. Every
-floating-point instruction carries an explicit ``contract`` flag (multiply-add may fuse): Numba rewrites only instructions without
-flags, so a kernel compiled with ``reassoc`` cannot take the error-compensation steps apart.
+A formula written with lanes is straight-line code without calls, which LLVM's loop vectoriser turns into whole vectors.
+Every floating-point instruction carries an explicit ``contract`` flag (multiply-add may fuse): Numba rewrites only
+instructions without flags, so a kernel compiled with ``reassoc`` cannot take the error-compensation steps apart.
 """
 
 from __future__ import annotations
@@ -35,9 +35,11 @@ class Lane:
 
     @property
     def is_float(self) -> bool:
+        """Whether this is a float."""
         return self.value.type in (F32, F64)
 
     def of(self, value: Any) -> Lane:
+        """A lane of the same builder."""
         return Lane(self.builder, value)
 
     def const(self, number: float) -> Lane:
@@ -131,6 +133,10 @@ class Lane:
     def __ne__(self, other: Operand) -> Lane:  # type: ignore[override]
         return self._compare("!=", other)
 
+    def is_nan(self) -> Lane:
+        """Whether this is NaN."""
+        return self.of(self.builder.fcmp_unordered("uno", self.value, self.value, flags=FLAGS))
+
     def select(self, yes: Operand, no: Operand) -> Lane:
         """`yes` where this truth value holds, else `no`; one of them must be a lane."""
         like = yes if isinstance(yes, Lane) else no
@@ -165,16 +171,19 @@ class Lane:
         return module.globals.get(name) or ir.Function(module, ir.FunctionType(kind, [kind] * count), name)
 
     def fma(self, factor: Operand, addend: Operand) -> Lane:
-        """self * factor + addend, fused where the processor can."""
+        """The sum self * factor + addend, fused where the processor can."""
         return self.intrinsic("fmuladd", factor, addend)
 
     def abs(self) -> Lane:
+        """Absolute value."""
         return self.intrinsic("fabs")
 
     def sqrt(self) -> Lane:
+        """Square root."""
         return self.intrinsic("sqrt")
 
     def copysign(self, sign: Lane) -> Lane:
+        """This magnitude with that sign."""
         return self.intrinsic("copysign", sign)
 
     def bits(self) -> Lane:

@@ -1,4 +1,4 @@
-"""log and what is built on it."""
+"""Logarithms, what is built on them, and the power function."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _LOG2_LOW: Final = {SINGLE: SINGLE.log2_low, DOUBLE: DOUBLE.log2_low}
 
 
 def _split(x: Lane) -> tuple[Lane, Lane]:
-    """x = 2**e (1 + f) with sqrt(1/2) <= 1 + f < sqrt(2), for positive normal x: e as an integer, and f."""
+    """Split x = 2**e (1 + f) with sqrt(1/2) <= 1 + f < sqrt(2), for positive normal x: e as an integer, and f."""
     form = format_of(x)
     start = _SQRT_HALF_BITS[form]
     above = x.bits() - start
@@ -24,7 +24,7 @@ def _split(x: Lane) -> tuple[Lane, Lane]:
 
 
 def _joined(f: Lane, e: Lane, extra: Lane | None = None) -> Lane:
-    """e log(2) + log(1 + f) + extra, the small parts summed first."""
+    """The sum e log(2) + log(1 + f) + extra, the small parts summed first."""
     form = format_of(f)
     if f.single:
         z = f * f
@@ -41,7 +41,7 @@ def _joined(f: Lane, e: Lane, extra: Lane | None = None) -> Lane:
 
 
 def _log_normal(x: Lane, denormals: bool = True) -> Lane:
-    """log of a positive finite number."""
+    """Logarithm of a positive finite number."""
     form = format_of(x)
     if not denormals:
         e, f = _split(x)
@@ -52,16 +52,18 @@ def _log_normal(x: Lane, denormals: bool = True) -> Lane:
 
 
 def _on_domain(x: Lane, y: Lane, pole: float) -> Lane:
-    """y above the pole, -inf at it, NaN below; infinity and NaN stay."""
+    """The value y above the pole, -inf at it, NaN below; infinity and NaN stay."""
     y = (x < INF).select(y, x)
     return (x > pole).select(y, (x == pole).select(x.const(-INF), x.const(NAN)))
 
 
 def log(x: Lane) -> Lane:
+    """Natural logarithm."""
     return _on_domain(x, _log_normal(x), 0.0)
 
 
 def log2(x: Lane) -> Lane:
+    """Logarithm to base 2."""
     if x.single:
         return (log(x.widened()) * (1.0 / math.log(2.0))).narrowed()
     denormal = x < 2.0**-1022
@@ -71,13 +73,14 @@ def log2(x: Lane) -> Lane:
 
 
 def log10(x: Lane) -> Lane:
+    """Logarithm to base 10."""
     if not x.single:
         return x.library("log10")  # exact at powers of ten
     return (log(x.widened()) * (1.0 / math.log(10.0))).narrowed()
 
 
 def log1p(x: Lane) -> Lane:
-    """log of the rounded 1 + x, plus what the rounding lost over it."""
+    """Logarithm of the rounded 1 + x, plus what the rounding lost over it."""
     u = x + 1.0
     e, f = _split(u)
     y = _joined(f, e.to_float(), (x - (u - 1.0)) / u)
@@ -86,7 +89,7 @@ def log1p(x: Lane) -> Lane:
 
 
 def log1p_unit(x: Lane) -> Lane:
-    """log1p for 0 <= x <= 1; the correction's divisor 1 / u only needs a few bits, but the right value and slope at 1."""
+    """Value of log1p for 0 <= x <= 1, where 1 / u of the correction may be rough, but right to first order at u = 1."""
     u = x + 1.0
     grown = u - 1.0
     e, f = _split(u)
@@ -94,21 +97,25 @@ def log1p_unit(x: Lane) -> Lane:
 
 
 def softplus(x: Lane) -> Lane:
+    """Value of log(1 + exp(x))."""
     return (x < 0.0).select(x.const(0.0), x) + log1p_unit(exp_below(-x.abs()))
 
 
 def logsigmoid(x: Lane) -> Lane:
+    """Value of -log(1 + exp(-x))."""
     return (x > 0.0).select(x.const(0.0), x) - log1p_unit(exp_below(-x.abs()))
 
 
 def logaddexp(x: Lane, y: Lane) -> Lane:
+    """Value of log(exp(x) + exp(y))."""
     larger = x.intrinsic("maximum", y)
     total = larger + log1p_unit(exp_below(-(x - y).abs()))
     return (x == y).select(x + math.log(2.0), total)  # equal infinities
 
 
 def xlogy(x: Lane, y: Lane) -> Lane:
-    return ((x == 0.0) & (y == y)).select(x.const(0.0), x * log(y))
+    """Product x log(y), 0 where x is 0 and y is not NaN."""
+    return ((x == 0.0) & ~y.is_nan()).select(x.const(0.0), x * log(y))
 
 
 def _in_double(x: Lane) -> Lane:
@@ -116,6 +123,7 @@ def _in_double(x: Lane) -> Lane:
 
 
 def asinh(x: Lane) -> Lane:
+    """Inverse hyperbolic sine."""
     if not x.single:
         return x.library("asinh")
     a = _in_double(x)
@@ -125,6 +133,7 @@ def asinh(x: Lane) -> Lane:
 
 
 def acosh(x: Lane) -> Lane:
+    """Inverse hyperbolic cosine."""
     if not x.single:
         return x.library("acosh")
     t = x.widened() - 1.0
@@ -133,6 +142,7 @@ def acosh(x: Lane) -> Lane:
 
 
 def atanh(x: Lane) -> Lane:
+    """Inverse hyperbolic tangent."""
     if not x.single:
         return x.library("atanh")
     a = _in_double(x)
@@ -149,9 +159,9 @@ def pow_(x: Lane, y: Lane) -> Lane:
     halved = power * 0.5
     odd = whole & (halved.intrinsic("trunc") != halved)
     size = _exp(power * log(a))
-    size = ((a == 1.0) & (power == power)).select(size.const(1.0), size)  # also to an infinite power
+    size = ((a == 1.0) & ~power.is_nan()).select(size.const(1.0), size)  # also to an infinite power
     signed = odd.select(size.copysign(wide), size)
-    outside = (wide < 0.0) & (wide > -INF) & ~whole & (power == power)
+    outside = (wide < 0.0) & (wide > -INF) & ~whole & ~power.is_nan()
     signed = outside.select(size.const(NAN), signed)
     return ((wide == 1.0) | (power == 0.0)).select(size.const(1.0), signed).narrowed()
 

@@ -1,0 +1,230 @@
+"""Copies: to another dtype, to contiguous memory, or plain."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .._core.dtypes import (
+    FROM_TENSOR_TYPE_NAME,
+    TENSOR_TYPE_NAME,
+    float16,
+    float32,
+    float64,
+    int8,
+    int16,
+    int32,
+    int64,
+    uint8,
+)
+from .._core.dtypes import bool_ as boolean
+from .._core.dtypes import dtype as Dtype
+from .._core.meta import Meta
+from .._core.shapes import check_broadcastable
+from .kinds import Array, Tensor, composite, linear
+from .views import unbroadcast
+
+_PYTHON_TYPES = {float: float64, int: int64, bool: boolean}
+
+
+# ---------------------------------------------------------------- ops
+def cast(array: Array, kind: np.dtype[Any]) -> Array:
+    """A C-contiguous copy in another dtype; numbers out of range give what the machine gives, without a warning."""
+    with np.errstate(all="ignore"):
+        return array.astype(kind, order="C")
+
+
+@linear(node="ToCopyBackward0", name="_to_copy")
+def to_copy_op(input: Array, kind: Dtype) -> Array:
+    return cast(input, kind.numpy)
+
+
+@to_copy_op.adjoint
+def _(grad: Array, like: Meta) -> Array:
+    return cast(grad, like.dtype)
+
+
+@linear(node="CloneBackward0", name="_clone")
+def clone_op(input: Array) -> Array:
+    return np.array(input, order="C", copy=True)
+
+
+@clone_op.adjoint
+def _(grad: Array) -> Array:
+    return grad
+
+
+@linear(node="CopyBackwards", name="_copy")
+def copy_op(input: Array, src: Array) -> Array:
+    """`src` in the shape and dtype of `input`, whose values are not read."""
+    with np.errstate(all="ignore"):
+        return np.broadcast_to(src, input.shape).astype(input.dtype, order="C")
+
+
+@copy_op.adjoint
+def _(grad: Array, needs: tuple[bool, bool], like: tuple[Meta, Meta]) -> tuple[Array | None, Array | None]:
+    first = np.zeros(like[0].shape, like[0].dtype) if needs[0] else None
+    return first, cast(unbroadcast(grad, like[1].shape), like[1].dtype) if needs[1] else None
+
+
+@linear(node="ZeroBackward0", name="_zero")
+def zero_op(input: Array) -> Array:
+    return np.zeros(input.shape, input.dtype)
+
+
+@zero_op.adjoint
+def _(grad: Array) -> Array:
+    return np.zeros(grad.shape, grad.dtype)
+
+
+# ---------------------------------------------------------------- faces
+def as_dtype(function: str, kind: Any) -> Dtype:
+    """A dtype argument; TypeError for what is none."""
+    if isinstance(kind, Dtype):
+        return kind
+    found = _PYTHON_TYPES.get(kind) if isinstance(kind, type) else None
+    if found is None:
+        raise TypeError(f"{function}(): argument 'dtype' must be jitgrad.dtype, not {type(kind).__name__}")
+    return found
+
+
+def convert(input: Tensor, kind: Dtype, copy: bool = False) -> Tensor:
+    """The tensor itself if it has that dtype and no copy is asked for, else a copy."""
+    return input if kind is input.meta.kind and not copy else to_copy_op(input, kind)
+
+
+@composite(public=False)
+def to(input: Tensor, *args: Any, **named: Any) -> Tensor:
+    """In another dtype: `x.to(dtype)`, `x.to(other)`, `x.to(device, dtype)`; the tensor itself where nothing changes, unless `copy=True`.
+
+    RuntimeError or AssertionError for a device other than the CPU.
+    """
+    copy = bool(named.pop("copy", args[3] if len(args) > 3 else False))
+    kind, device = named.pop("dtype", None), named.pop("device", None)
+    named.pop("non_blocking", None), named.pop("memory_format", None)
+    other = named.pop("other", None)
+    if named:
+        raise TypeError(f"to() got an unexpected keyword argument '{next(iter(named))}'")
+    for place, argument in enumerate(args[:2]):
+        if isinstance(argument, Dtype) or argument in _PYTHON_TYPES:
+            kind, copy = argument, copy or (len(args) > place + 2 and bool(args[place + 2]))
+        elif hasattr(argument, "meta"):
+            other = argument
+        elif argument is not None and not isinstance(argument, bool):
+            device = argument
+    check_device(device)
+    if other is not None:
+        kind = other.meta.kind
+    if kind is None and device is None and not copy and args and args[0] is None:
+        return input
+    return convert(input, input.meta.kind if kind is None else as_dtype("to", kind), copy)
+
+
+def check_device(device: Any) -> None:
+    """Accept whatever means the CPU."""
+    if device is None:
+        return
+    name = str(getattr(device, "type", device)).partition(":")[0]
+    if name == "cuda":
+        raise AssertionError("Torch not compiled with CUDA enabled")
+    if name != "cpu":
+        if not isinstance(device, str) and not hasattr(device, "type"):
+            raise TypeError(f"to() received an invalid combination of arguments - got ({type(device).__name__})")
+        raise RuntimeError(f"Expected one of cpu device type at start of device string: {device}")
+
+
+@composite(public=False)
+def double(input: Tensor) -> Tensor:
+    """In float64."""
+    return convert(input, float64)
+
+
+@composite(public=False)
+def float_(input: Tensor) -> Tensor:
+    """In float32."""
+    return convert(input, float32)
+
+
+@composite(public=False)
+def half(input: Tensor) -> Tensor:
+    """In float16."""
+    return convert(input, float16)
+
+
+@composite(public=False)
+def long(input: Tensor) -> Tensor:
+    """In int64."""
+    return convert(input, int64)
+
+
+@composite(public=False)
+def int_(input: Tensor) -> Tensor:
+    """In int32."""
+    return convert(input, int32)
+
+
+@composite(public=False)
+def short(input: Tensor) -> Tensor:
+    """In int16."""
+    return convert(input, int16)
+
+
+@composite(public=False)
+def char(input: Tensor) -> Tensor:
+    """In int8."""
+    return convert(input, int8)
+
+
+@composite(public=False)
+def byte(input: Tensor) -> Tensor:
+    """In uint8."""
+    return convert(input, uint8)
+
+
+@composite(public=False)
+def bool_(input: Tensor) -> Tensor:
+    """In bool: whether each element is not zero."""
+    return convert(input, boolean)
+
+
+@composite(public=False)
+def type_(input: Tensor, dtype: Any = None, non_blocking: bool = False) -> Any:
+    """The name of the tensor's type, as torch spells it; with a dtype, or such a name, `input.to(dtype)`."""
+    if dtype is None:
+        return TENSOR_TYPE_NAME[input.meta.kind]
+    if isinstance(dtype, str):
+        if dtype not in FROM_TENSOR_TYPE_NAME:
+            raise ValueError(f"invalid type: '{dtype}'")
+        return convert(input, FROM_TENSOR_TYPE_NAME[dtype])
+    return convert(input, as_dtype("type", dtype))
+
+
+@composite(public=False)
+def type_as(input: Tensor, other: Tensor) -> Tensor:
+    """`input.to(other.dtype)`."""
+    return convert(input, other.meta.kind)
+
+
+@composite
+def clone(input: Tensor, *, memory_format: Any = None) -> Tensor:
+    """A copy; gradients flow through it."""
+    return clone_op(input)
+
+
+@composite(public=False)
+def contiguous(input: Tensor, memory_format: Any = None) -> Tensor:
+    """The tensor itself if its elements lie in row-major order, else a copy."""
+    return input if input.array.flags.c_contiguous else clone_op(input)
+
+
+def copied(input: Tensor, src: Tensor) -> Tensor:
+    """What `input.copy_(src)` writes. RuntimeError if `src` doesn't broadcast to `input`."""
+    check_copied(input, src)
+    return copy_op(input, src)
+
+
+def check_copied(input: Tensor, src: Tensor) -> None:
+    """RuntimeError if `src` doesn't broadcast to `input`."""
+    if src.meta.shape != input.meta.shape:
+        check_broadcastable(input.meta.shape, src.meta.shape)

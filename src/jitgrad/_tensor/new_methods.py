@@ -1,0 +1,67 @@
+"""`x.new_zeros(...)` and the like: new leaves that take their dtype from a tensor."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+from .._core.dtypes import dtype as Dtype
+from .._core.errors import argument_error
+from . import creation
+from .base import TensorBase
+from .convert import check_device, data_array, dtype_argument
+from .creation import filled, leaf, sizes
+
+Tensor = Any
+
+
+class NewMethods(TensorBase):
+    """See the module's docstring."""
+
+    __slots__ = ()
+
+    def new_tensor(self, data: Any, *, dtype: Dtype | None = None, device: Any = None, requires_grad: bool = False,
+                   layout: Any = None, pin_memory: bool = False) -> Tensor:  # fmt: skip
+        """A leaf with a copy of `data`, by default of this tensor's dtype."""
+        check_device(device)
+        if isinstance(data, TensorBase):
+            warnings.warn(creation.COPY_WARNING.format("tensor.new_tensor"), UserWarning, stacklevel=2)
+        return leaf(data_array(data, dtype_argument("new_tensor", dtype) or self.meta.kind), requires_grad)
+
+    def new_zeros(self, *size: Any, dtype: Dtype | None = None, device: Any = None, requires_grad: bool = False,
+                  layout: Any = None, pin_memory: bool = False, **named: Any) -> Tensor:  # fmt: skip
+        """Zeros of a given shape, by default of this tensor's dtype."""
+        shape = sizes("new_zeros", size, named)
+        return creation.zeros(shape, dtype=dtype or self.meta.kind, device=device, requires_grad=requires_grad)
+
+    def new_ones(self, *size: Any, dtype: Dtype | None = None, device: Any = None, requires_grad: bool = False,
+                 layout: Any = None, pin_memory: bool = False, **named: Any) -> Tensor:  # fmt: skip
+        """Ones of a given shape, by default of this tensor's dtype."""
+        shape = sizes("new_ones", size, named)
+        return creation.ones(shape, dtype=dtype or self.meta.kind, device=device, requires_grad=requires_grad)
+
+    def new_empty(self, *size: Any, dtype: Dtype | None = None, device: Any = None, requires_grad: bool = False,
+                  layout: Any = None, pin_memory: bool = False, **named: Any) -> Tensor:  # fmt: skip
+        """Uninitialised memory of a given shape, by default of this tensor's dtype."""
+        shape = sizes("new_empty", size, named)
+        return creation.empty(shape, dtype=dtype or self.meta.kind, device=device, requires_grad=requires_grad)
+
+    def new_full(self, size: Any, fill_value: Any, *, dtype: Dtype | None = None, device: Any = None,
+                 requires_grad: bool = False, layout: Any = None, pin_memory: bool = False) -> Tensor:  # fmt: skip
+        """One value in a given shape, by default of this tensor's dtype."""
+        check_device(device)
+        if not isinstance(size, (tuple, list)):
+            raise argument_error("new_full", "size", 1, "tuple of ints", size)
+        kind = dtype_argument("new_full", dtype) or self.meta.kind
+        return leaf(filled("new_full", sizes("new_full", (size,), {}), fill_value, kind), requires_grad)
+
+    def new_empty_strided(self, size: Any, stride: Any, *, dtype: Dtype | None = None, device: Any = None,
+                          requires_grad: bool = False, layout: Any = None, pin_memory: bool = False) -> Tensor:  # fmt: skip
+        """Uninitialised memory of given shape and strides, by default of this tensor's dtype."""
+        return creation.empty_strided(size, stride, dtype=dtype or self.meta.kind, device=device, requires_grad=requires_grad)
+
+    def new(self, *args: Any) -> Tensor:
+        """`new_tensor` of a list, `new_empty` of sizes."""
+        if len(args) == 1 and isinstance(args[0], (list, tuple)):
+            return leaf(data_array(args[0], self.meta.kind))
+        return self.new_empty(args)

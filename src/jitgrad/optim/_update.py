@@ -1,0 +1,68 @@
+"""What the optimizers share: checks of their options, their count of steps, and updates that no kernel takes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from .. import _tensor as T
+from .._core.dtypes import default_dtype, float32, float64
+from .._tensor import Tensor
+from ..autograd import no_grad
+from .rules import Rule
+
+
+def check_flags(fused: bool | None, foreach: bool | None, differentiable: bool) -> None:
+    """`fused` and `foreach` choose between torch's own implementations and change nothing here.
+
+    Raises RuntimeError for a combination that torch refuses, NotImplementedError for `differentiable`.
+    """
+    if fused and differentiable:
+        raise RuntimeError("`fused` does not support `differentiable`")
+    if fused and foreach:
+        raise RuntimeError("`fused` and `foreach` cannot be `True` together.")
+    if differentiable:
+        raise NotImplementedError("updates are not recorded: differentiable=True is not supported")
+
+
+def check_rate(lr: Any) -> None:
+    """ValueError for a learning rate that is negative, NaN or a tensor of several elements."""
+    if isinstance(lr, Tensor) and lr.numel() != 1:
+        raise ValueError("Tensor lr must be 1-element")
+    check_not_negative("learning rate", lr)
+
+
+def check_not_negative(name: str, value: Any) -> None:
+    """ValueError "Invalid <name>: <value>" for a value that is not at least zero."""
+    if not 0.0 <= value:
+        raise ValueError(f"Invalid {name}: {value}")
+
+
+def fresh_count() -> Tensor:
+    """A count of steps as torch keeps it: a tensor of shape (), float32 unless the default is float64."""
+    return T.tensor(0.0, dtype=float64 if default_dtype() is float64 else float32)
+
+
+def counts_as_tensors(optimizer: Any) -> None:
+    """Turn counts of steps that were saved as numbers, as old versions of torch did, into tensors."""
+    for state in optimizer.state.values():
+        if "step" in state and not isinstance(state["step"], Tensor):
+            count = fresh_count()
+            count.fill_(float(state["step"]))
+            state["step"] = count
+
+
+def advance(count: Tensor) -> float:
+    """Add one to a count of steps and give it as a number."""
+    array = count.array
+    steps: float = array.item() + 1.0
+    array.fill(steps)
+    return steps
+
+
+def update_anyway(rule: Rule, flags: tuple[bool, ...], tensors: Sequence[Tensor], numbers: Sequence[float]) -> None:
+    """A rule on tensors that its kernel does not take: float16, strided, of different layouts or dtypes."""
+    results = rule.evaluate(flags, [tensor.array for tensor in tensors], numbers)
+    with no_grad():
+        for place, result in zip(rule.places, results, strict=True):
+            tensors[place].copy_(T.from_numpy(result))
