@@ -21,6 +21,7 @@ class RemovableHandle:
     point to (`collections.OrderedDict`). `extra_dict`, one such table or a list of them, loses the same key.
     Used as a context manager the hook lives as long as the block. A pickled handle brings its tables along.
 
+    >>> from collections import OrderedDict
     >>> table = OrderedDict()
     >>> handle = RemovableHandle(table)
     >>> table[handle.id] = print

@@ -20,6 +20,7 @@ class _Local(threading.local):
 
     grad = True
     inference = False
+    multithreading = True
     anomaly: Any = None
     saved_hooks: tuple[Any, ...] = ()
 

@@ -30,7 +30,7 @@ def _checked(item: object, function: Callable[..., object]) -> Expr:
     if isinstance(item, Expr):
         return item
     try:
-        return const(item)  # type: ignore[arg-type]
+        return const(item)
     except TypeError:
         name = getattr(function, "__name__", "the function")
         raise TypeError(f"{name} must return scalar expressions or numbers, not {type(item).__name__}") from None

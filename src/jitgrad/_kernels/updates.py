@@ -1,7 +1,7 @@
 """Kernels that change arrays in place by a scalar rule: the update rules of optimizers.
 
-One pass over memory per parameter: each element of the parameter, its gradient and the optimizer's state is read once and
-written at most once. (Adam on 1e6 float32: 0.39 ms, on 16 elements 0.19 us.)
+One pass over memory per parameter: each element of the parameter, of its gradient and of the optimizer's state is read
+once and written at most once. (Adam on 1e6 float32: 0.39 ms, on 16 elements 0.19 us.)
 """
 
 from __future__ import annotations
@@ -51,7 +51,11 @@ def update_kernel(
 
 
 def interpreted(
-    outputs: Sequence[Expr], arrays: Sequence[str], written: Sequence[str], params: Sequence[str], arguments: Sequence[Any]
+    outputs: Sequence[Expr],
+    arrays: Sequence[str],
+    written: Sequence[str],
+    params: Sequence[str],
+    arguments: Sequence[Any],
 ) -> None:
     """What the kernel does, by interpretation; nothing is written before everything is computed."""
     named = dict(zip((*arrays, *params), arguments, strict=True))

@@ -16,7 +16,7 @@ from numba.extending import intrinsic
 
 from .scalar_fallback import NAMES
 from .vector import angle, exponential, logarithm, special
-from .vector.access import load, step, store
+from .vector.access import load, step, store  # noqa: F401  (exported through NAMES)
 from .vector.lane import Lane
 
 __all__ = ["NAMES", *NAMES]  # noqa: PLE0604  (a tuple of strings; load, step and store are among them)

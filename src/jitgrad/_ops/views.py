@@ -9,8 +9,8 @@ import numpy as np
 
 from .._core.dtypes import TENSOR_TYPE_NAME
 from .._core.meta import Meta
-from .._core.shapes import can_view, expand_shape, infer_size, parse_shape, wrap_dim, wrap_dims
-from .kinds import Array, Tensor, composite, linear
+from .._core.shapes import can_view
+from .kinds import Array, general, linear
 
 Shape = tuple[int, ...]
 
@@ -67,9 +67,7 @@ def squeeze_dims_op(input: Array, dims: Shape) -> Array:
 
 @linear(view=True, node="ViewBackward0", name="_view")
 def view_op(input: Array, shape: Shape) -> Array:
-    result = input.view()
-    result.shape = shape
-    return result
+    return input.reshape(shape) if input.flags.c_contiguous else reshaped(input, shape)
 
 
 @linear(view=True, node="AliasBackward0", name="_alias")
@@ -77,7 +75,25 @@ def alias_op(input: Array) -> Array:
     return input.view()
 
 
-for _op in (squeeze_op, squeeze_dim_op, squeeze_dims_op, view_op, alias_op):
+@linear(view=True, node="ReshapeAliasBackward0", name="_reshape_alias")
+def reshape_alias_op(input: Array, shape: Shape) -> Array:
+    return reshaped(input, shape)
+
+
+@linear(node="UnsafeViewBackward0", name="_unsafe_view")
+def unsafe_view_op(input: Array, shape: Shape) -> Array:
+    """For an input that nobody else will see."""
+    return reshaped(input, shape)
+
+
+def reshaped(array: Array, shape: Shape) -> Array:
+    """The same memory in another shape that is known to need no copy."""
+    strides = can_view(array.shape, array.strides, shape, array.itemsize)
+    assert strides is not None
+    return np.lib.stride_tricks.as_strided(array, shape, strides)
+
+
+for _op in (squeeze_op, squeeze_dim_op, squeeze_dims_op, view_op, reshape_alias_op, unsafe_view_op, alias_op):
 
     @_op.adjoint
     def _(grad: Array, like: Meta) -> Array:
@@ -157,153 +173,82 @@ def _(grad: Array, like: Meta, offset: int, dim1: int, dim2: int) -> Array:
     return full
 
 
-# ---------------------------------------------------------------- several results
-@linear(view=True, node="UnbindBackward0", name="_unbind", outputs=None)
-def unbind_op(input: Array, dim: int) -> tuple[Array, ...]:
-    return tuple(input[(slice(None),) * dim + (k, ...)] for k in range(input.shape[dim]))
+# ---------------------------------------------------------------- windows and bytes
+@linear(view=True, node="UnfoldBackward0", name="_unfold")
+def unfold_op(input: Array, dim: int, size: int, step: int) -> Array:
+    shape, steps = list(input.shape), list(input.strides)
+    shape[dim] = (input.shape[dim] - size) // step + 1
+    steps[dim] = input.strides[dim] * step
+    return np.lib.stride_tricks.as_strided(input, (*shape, size), (*steps, input.strides[dim]))
 
 
-@unbind_op.adjoint
-def _(grads: Sequence[Array | None], like: Meta, dim: int) -> Array:
-    full = np.zeros(like.shape, like.dtype)
-    for k, grad in enumerate(grads):
-        if grad is not None:
-            full[(slice(None),) * dim + (k,)] = grad
+@unfold_op.adjoint
+def _(grad: Array, like: Meta, dim: int, size: int, step: int) -> Array:
+    full = np.zeros(like.shape, grad.dtype)
+    count = grad.shape[dim]
+    for k in range(size):  # the k-th elements of all windows are different places
+        full[(slice(None),) * dim + (slice(k, k + step * (count - 1) + 1, step),)] += grad[..., k]
     return full
 
 
-@linear(view=True, node="SplitBackward0", name="_split", outputs=None)
-def split_op(input: Array, sizes: Shape, dim: int) -> tuple[Array, ...]:
-    return pieces(input, sizes, dim)
+@general(node="ViewBackward1", name="_view_dtype", differentiable=())
+def view_dtype_op(input: Array, kind: Any) -> Array:
+    return input.view(kind.numpy)
 
 
-@linear(view=True, node="SplitWithSizesBackward0", name="_split_with_sizes", outputs=None)
-def split_with_sizes_op(input: Array, sizes: Shape, dim: int) -> tuple[Array, ...]:
-    return pieces(input, sizes, dim)
+view_dtype_op.is_view = True
 
 
-def pieces(array: Array, sizes: Shape, dim: int) -> tuple[Array, ...]:
-    """Consecutive slices of the given lengths along an axis."""
-    ends = np.cumsum([0, *sizes]).tolist()
-    return tuple(array[(slice(None),) * dim + (slice(a, b),)] for a, b in zip(ends, ends[1:], strict=False))
+class Window:
+    """Memory seen through given strides: what `as_strided` hands to NumPy. `owner` keeps the memory alive."""
+
+    def __init__(self, owner: Array, start: int, shape: Shape, strides: Shape) -> None:
+        interface = owner.__array_interface__
+        address, read_only = interface["data"]
+        self.owner = owner
+        self.__array_interface__ = {**interface, "data": (address + start, read_only), "shape": shape, "strides": strides}
 
 
-for _op in (split_op, split_with_sizes_op):
-
-    @_op.adjoint
-    def _(grads: Sequence[Array | None], like: Meta, sizes: Shape, dim: int) -> Array:
-        full = np.zeros(like.shape, like.dtype)
-        for piece, grad in zip(pieces(full, sizes, dim), grads, strict=True):
-            if grad is not None:
-                piece[...] = grad
-        return full
+@general(node="AsStridedBackward0", name="_as_strided")
+def as_strided_op(input: Array, size: Shape, steps: Shape, start: int, own: int, layout: Shape, memory: int) -> Array:
+    """`start`, `own`: offsets of the result and of the input in their memory of `memory` elements; `layout`: the input's strides."""
+    unit = input.itemsize
+    return np.asarray(Window(input, (start - own) * unit, size, tuple(step * unit for step in steps)))
 
 
-# ---------------------------------------------------------------- faces
-@composite(inplace="view")
-def unsqueeze(input: Tensor, dim: int) -> Tensor:
-    """A new axis of length 1 at `dim`; a view."""
-    return unsqueeze_op(input, wrap_dim(dim, input.ndim + 1))
+as_strided_op.is_view = True
 
 
-@composite(inplace="view")
-def squeeze(input: Tensor, dim: int | Sequence[int] | None = None) -> Tensor:
-    """Without the axes of length 1, or without those of them named by `dim`; a view."""
-    if dim is None:
-        return squeeze_op(input)
-    if isinstance(dim, int):
-        return squeeze_dim_op(input, wrap_dim(dim, input.ndim))
-    dims = wrap_dims(dim, input.ndim)
-    return squeeze_dims_op(input, tuple(k for k in dims if input.ndim and input.shape[k] == 1))
+@as_strided_op.rule
+def _(grad: Any, like: Meta, size: Shape, steps: Shape, start: int, own: int, layout: Shape, memory: int) -> Any:
+    return restride_op(grad, (size, steps, start), (like.shape, layout, own), memory)
 
 
-@composite
-def permute(input: Tensor, *dims: Any) -> Tensor:
-    """The axes in another order; a view. RuntimeError unless `dims` names each axis once."""
-    order = wrap_dims(tuple(dims[0]) if len(dims) == 1 and not isinstance(dims[0], int) else dims, input.ndim)
-    if len(order) != input.ndim:
-        raise RuntimeError(f"permute(sparse_coo): number of dimensions in the tensor input does not match the length of the desired ordering of "
-                           f"dimensions i.e. input.dim() = {input.ndim} is not equal to len(dims) = {len(order)}")  # fmt: skip
-    return permute_op(input, order)
+@linear(node="AsStridedBackward0", name="_restride")
+def restride_op(input: Array, source: tuple[Any, ...], target: tuple[Any, ...], memory: int) -> Array:
+    """Elements that lay at `source` (shape, strides, start) of a memory, added up there, then read at `target`.
+
+    Where several elements of the target lie on one place each gets its share.
+    """
+    flat = np.zeros(memory, np.float64 if input.dtype.char in "ef" else input.dtype)
+    np.add.at(flat, places(*source), input)
+    found = places(*target)
+    shares = np.bincount(found.ravel(), minlength=memory)[found] if found.size else np.ones(found.shape)
+    return np.asarray(flat[found] / np.maximum(shares, 1)).astype(input.dtype)
 
 
-@composite(inplace="view", aliases=("swapaxes", "swapdims"))
-def transpose(input: Tensor, dim0: int, dim1: int) -> Tensor:
-    """Two axes exchanged; a view."""
-    return transpose_op(input, wrap_dim(dim0, input.ndim), wrap_dim(dim1, input.ndim))
+@restride_op.adjoint
+def _(grad: Array, source: tuple[Any, ...], target: tuple[Any, ...], memory: int) -> Array:
+    found = places(*target)
+    shares = np.bincount(found.ravel(), minlength=memory)[found] if found.size else np.ones(found.shape)
+    flat = np.zeros(memory, grad.dtype)
+    np.add.at(flat, found, grad / np.maximum(shares, 1).astype(grad.dtype))
+    return np.asarray(flat[places(*source)])
 
 
-@composite(inplace="view")
-def t(input: Tensor) -> Tensor:
-    """The transpose of a matrix; a view. RuntimeError for more than two axes."""
-    if input.ndim > 2:
-        raise RuntimeError(f"t() expects a tensor with <= 2 dimensions, but self is {input.ndim}D")
-    return t_op(input)
-
-
-@composite(prop=True, public=False)
-def T(input: Tensor) -> Tensor:  # noqa: N802
-    """All axes in reverse order; a view."""
-    return permute_op(input, tuple(range(input.ndim))[::-1]) if input.ndim != 2 else t_op(input)
-
-
-@composite(prop=True, public=False)
-def mT(input: Tensor) -> Tensor:  # noqa: N802
-    """The last two axes exchanged; a view. RuntimeError for fewer than two."""
-    if input.ndim < 2:
-        raise RuntimeError(f"tensor.mT is only supported on matrices or batches of matrices. Got {input.ndim}-D tensor.")
-    return transpose_op(input, input.ndim - 2, input.ndim - 1)
-
-
-@composite(public=False)
-def view(input: Tensor, *shape: Any) -> Tensor:
-    """The same elements in another shape; a view. One length may be -1. RuntimeError where that needs a copy."""
-    if len(shape) == 1 and not isinstance(shape[0], (int, tuple, list)) and not hasattr(shape[0], "__iter__"):
-        raise RuntimeError(f"view() with another dtype is not supported, got {shape[0]}")
-    return _reshape(input, parse_shape(shape, "view"), copy=False)
-
-
-@composite
-def reshape(input: Tensor, *shape: Any) -> Tensor:
-    """The same elements in another shape; a view where the strides allow it, else a copy. One length may be -1."""
-    return _reshape(input, parse_shape(shape, "reshape"), copy=True)
-
-
-def _reshape(input: Tensor, shape: Shape, copy: bool) -> Tensor:
-    size = infer_size(shape, input.meta.numel)
-    if not input.array.flags.c_contiguous and can_view(input.meta.shape, input.array.strides, size, input.meta.dtype.itemsize) is None:
-        if not copy:
-            raise RuntimeError("view size is not compatible with input tensor's size and stride (at least one dimension spans across two contiguous "
-                               "subspaces). Use .reshape(...) instead.")  # fmt: skip
-        return view_op(input.contiguous(), size)
-    return view_op(input, size)
-
-
-@composite(public=False)
-def view_as(input: Tensor, other: Tensor) -> Tensor:
-    """`input.view(other.shape)`."""
-    return input.view(other.meta.shape)
-
-
-@composite(public=False)
-def reshape_as(input: Tensor, other: Tensor) -> Tensor:
-    """`input.reshape(other.shape)`."""
-    return input.reshape(other.meta.shape)
-
-
-@composite(public=False)
-def expand(input: Tensor, *sizes: Any) -> Tensor:
-    """Axes of length 1 repeated without copying, and new ones in front; -1 keeps a length. A view."""
-    return expand_op(input, expand_shape(input.meta.shape, parse_shape(sizes, "expand"), TENSOR_TYPE_NAME[input.meta.kind]))
-
-
-@composite(public=False)
-def expand_as(input: Tensor, other: Tensor) -> Tensor:
-    """`input.expand(other.shape)`."""
-    return expand_op(input, expand_shape(input.meta.shape, other.meta.shape, TENSOR_TYPE_NAME[input.meta.kind]))
-
-
-@composite
-def broadcast_to(input: Tensor, size: Any) -> Tensor:
-    """`input.expand(size)`."""
-    return input.expand(size)
+def places(shape: Shape, steps: Shape, start: int) -> Array:
+    """Where in memory, in elements, each element of a strided layout lies."""
+    found = np.full((1,) * len(shape), start, np.int64)
+    for axis, (n, step) in enumerate(zip(shape, steps, strict=True)):
+        found = found + (np.arange(n) * step).reshape((n,) + (1,) * (len(shape) - axis - 1))
+    return np.broadcast_to(found, shape)

@@ -10,14 +10,34 @@ from .._core.dtypes import dtype as Dtype
 from .._ops import arithmetic as ops_arithmetic
 from .._ops import casts as ops_casts
 from .._ops import matmul as ops_matmul
-from .._ops import views as ops_views
+from .._ops import shaping as ops_shaping
+from .._ops import splitting as ops_splitting
 from . import planned
 from ._methods import Tensor
+from .inplace import inplace
 from .invoke import invoke
 from .operands import Number
 
 
-def add(input: Tensor, other: Any, *, alpha: float = 1) -> Tensor:
+def abs(input: Any) -> Any:
+    """Absolute value of each element; derivative 0 at 0."""
+    if isinstance(input, Tensor):
+        return Tensor.abs(input)
+    return invoke(ops_arithmetic.abs, (input,), ())
+
+
+absolute = abs
+
+
+def abs_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+    """In-place `abs`."""
+    return input.abs_(*args, **kwargs)
+
+
+absolute_ = abs_
+
+
+def add(input: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:
     """input + alpha * other; shapes broadcast, dtypes promote."""
     return ops_arithmetic.add(input, other, alpha=alpha)
 
@@ -25,6 +45,26 @@ def add(input: Tensor, other: Any, *, alpha: float = 1) -> Tensor:
 def add_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     """In-place `add`."""
     return input.add_(*args, **kwargs)
+
+
+def addcdiv(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Any = 1) -> Tensor:
+    """input + value * tensor1 / tensor2; shapes broadcast, dtypes promote. RuntimeError where two integers would be divided."""
+    return ops_arithmetic.addcdiv(input, tensor1, tensor2, value=value)
+
+
+def addcdiv_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+    """In-place `addcdiv`."""
+    return input.addcdiv_(*args, **kwargs)
+
+
+def addcmul(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Any = 1) -> Tensor:
+    """input + value * tensor1 * tensor2; shapes broadcast, dtypes promote."""
+    return ops_arithmetic.addcmul(input, tensor1, tensor2, value=value)
+
+
+def addcmul_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+    """In-place `addcmul`."""
+    return input.addcmul_(*args, **kwargs)
 
 
 def addmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor:
@@ -37,14 +77,62 @@ def addmm_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     return input.addmm_(*args, **kwargs)
 
 
+def adjoint(input: Tensor) -> Tensor:
+    """`input.mH`."""
+    return ops_shaping.adjoint(input)
+
+
+def as_strided(input: Tensor, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None) -> Tensor:
+    """The tensor's memory seen with a given shape, strides and start (in elements); a view.
+
+        RuntimeError for negative strides and for places outside of the memory.
+    """
+    return ops_shaping.as_strided(input, size, stride, storage_offset)
+
+
+def as_strided_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+    """In-place `as_strided`."""
+    return input.as_strided_(*args, **kwargs)
+
+
+def atleast_1d(*tensors: Any) -> Any:
+    """Each tensor, with one axis if it has none; a tuple if several are given."""
+    return ops_shaping.atleast_1d(*tensors)
+
+
+def atleast_2d(*tensors: Any) -> Any:
+    """Each tensor, with two axes if it has fewer (new ones in front); a tuple if several are given."""
+    return ops_shaping.atleast_2d(*tensors)
+
+
+def atleast_3d(*tensors: Any) -> Any:
+    """Each tensor, with three axes if it has fewer; a tuple if several are given."""
+    return ops_shaping.atleast_3d(*tensors)
+
+
 def bmm(input: Tensor, mat2: Tensor) -> Tensor:
     """Products of two stacks of matrices, one by one: (b, n, m) and (b, m, p) give (b, n, p)."""
     return ops_matmul.bmm(input, mat2)
 
 
+def broadcast_shapes(*shapes: Any) -> Any:
+    """The shape that all shapes broadcast to. RuntimeError where there is none."""
+    return ops_shaping.broadcast_shapes(*shapes)
+
+
+def broadcast_tensors(*tensors: Any) -> Any:
+    """The tensors expanded to one shape, as a tuple; views."""
+    return ops_shaping.broadcast_tensors(*tensors)
+
+
 def broadcast_to(input: Tensor, size: Any) -> Tensor:
     """`input.expand(size)`."""
-    return ops_views.broadcast_to(input, size)
+    return ops_shaping.broadcast_to(input, size)
+
+
+def chunk(input: Tensor, chunks: int, dim: int = 0) -> Any:
+    """At most `chunks` pieces of one length (the last may be shorter), as a tuple; views."""
+    return ops_splitting.chunk(input, chunks, dim)
 
 
 def clone(input: Tensor, *, memory_format: Any = None) -> Tensor:
@@ -52,21 +140,76 @@ def clone(input: Tensor, *, memory_format: Any = None) -> Tensor:
     return ops_casts.clone(input, memory_format=memory_format)
 
 
+def copysign(input: Any, other: Any) -> Any:
+    """Magnitude of `input` with the sign of `other`, which may be the sign of a zero."""
+    if isinstance(input, Tensor):
+        return Tensor.copysign(input, other)
+    return invoke(ops_arithmetic.copysign, (input, other,), ())
+
+
+def copysign_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+    """In-place `copysign`."""
+    return input.copysign_(*args, **kwargs)
+
+
+def diagonal(input: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
+    """The diagonal of each matrix along two axes, as a new last axis; a view."""
+    return ops_splitting.diagonal(input, offset, dim1, dim2)
+
+
+def div(input: Tensor, other: Any, *, rounding_mode: str | None = None) -> Tensor:
+    """input / other; with `rounding_mode` "trunc" or "floor" the quotient is rounded, and integers stay integers.
+
+        RuntimeError for another mode, or where an integer is divided by zero.
+    """
+    return ops_arithmetic.div(input, other, rounding_mode=rounding_mode)
+
+
+divide = div
+
+
+true_divide = div
+
+
+def div_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+    """In-place `div`."""
+    return input.div_(*args, **kwargs)
+
+
+divide_ = div_
+
+
+true_divide_ = div_
+
+
 def dot(input: Tensor, tensor: Tensor) -> Tensor:
     """Sum of the products of two vectors' elements."""
     return ops_matmul.dot(input, tensor)
 
 
-def exp(input: Any) -> Any:
-    """e to the power of each element."""
-    if isinstance(input, Tensor):
-        return Tensor.exp(input)
-    return invoke(ops_arithmetic.exp, (input,), ())
+def dsplit(input: Tensor, indices_or_sections: Any) -> Any:
+    """`tensor_split` along the third axis."""
+    return ops_splitting.dsplit(input, indices_or_sections)
 
 
-def exp_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
-    """In-place `exp`."""
-    return input.exp_(*args, **kwargs)
+def flatten(input: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
+    """The axes from `start_dim` to `end_dim` as one; a view where the strides allow it."""
+    return ops_shaping.flatten(input, start_dim, end_dim)
+
+
+def float_power(input: Any, exponent: Any) -> Tensor:
+    """input to the power of exponent, computed in float64."""
+    return ops_arithmetic.float_power(input, exponent)
+
+
+def float_power_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+    """In-place `float_power`."""
+    return input.float_power_(*args, **kwargs)
+
+
+def hsplit(input: Tensor, indices_or_sections: Any) -> Any:
+    """`tensor_split` along the second axis (the first of a vector)."""
+    return ops_splitting.hsplit(input, indices_or_sections)
 
 
 def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
@@ -79,9 +222,22 @@ def matmul(input: Tensor, other: Tensor) -> Tensor:
     return ops_matmul.matmul(input, other)
 
 
+def meshgrid(*tensors: Any, indexing: str | None = None) -> Any:
+    """Each vector along an axis of its own, expanded to the grid of all; views, as a tuple. `indexing` is 'ij' or 'xy'."""
+    return ops_shaping.meshgrid(*tensors, indexing=indexing)
+
+
 def mm(input: Tensor, mat2: Tensor) -> Tensor:
     """Product of two matrices. RuntimeError where shapes or dtypes don't fit."""
     return ops_matmul.mm(input, mat2)
+
+
+def movedim(input: Tensor, source: int | Sequence[int], destination: int | Sequence[int]) -> Tensor:
+    """Axes moved to other places, the rest in their order; a view."""
+    return ops_shaping.movedim(input, source, destination)
+
+
+moveaxis = movedim
 
 
 def mul(input: Any, other: Any) -> Any:
@@ -99,13 +255,26 @@ def mul_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     return input.mul_(*args, **kwargs)
 
 
+multiply_ = mul_
+
+
 def mv(input: Tensor, vec: Tensor) -> Tensor:
     """Product of a matrix and a vector."""
     return ops_matmul.mv(input, vec)
 
 
+def narrow(input: Tensor, dim: int, start: Any, length: int) -> Tensor:
+    """`length` indices from `start` on along an axis; a view. RuntimeError or IndexError where that is out of range."""
+    return ops_splitting.narrow(input, dim, start, length)
+
+
+def narrow_copy(input: Tensor, dim: int, start: Any, length: int) -> Tensor:
+    """A copy of `narrow`."""
+    return ops_splitting.narrow_copy(input, dim, start, length)
+
+
 def neg(input: Any) -> Any:
-    """Negative of each element."""
+    """Negative of each element. RuntimeError for truth values."""
     if isinstance(input, Tensor):
         return Tensor.neg(input)
     return invoke(ops_arithmetic.neg, (input,), ())
@@ -119,6 +288,9 @@ def neg_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     return input.neg_(*args, **kwargs)
 
 
+negative_ = neg_
+
+
 def outer(input: Tensor, vec2: Tensor) -> Tensor:
     """The matrix of all products of an element of each vector."""
     return ops_matmul.outer(input, vec2)
@@ -127,31 +299,105 @@ def outer(input: Tensor, vec2: Tensor) -> Tensor:
 ger = outer
 
 
-def permute(input: Tensor, *dims: Any) -> Tensor:
+def permute(input: Tensor, *dims: Any, **named: Any) -> Tensor:
     """The axes in another order; a view. RuntimeError unless `dims` names each axis once."""
-    return ops_views.permute(input, *dims)
+    return ops_shaping.permute(input, *dims, **named)
 
 
-def relu(input: Any) -> Any:
-    """max(input, 0); NaN stays NaN."""
+def positive(input: Tensor) -> Tensor:
+    """The tensor itself. RuntimeError for truth values."""
+    return ops_arithmetic.positive(input)
+
+
+def pow(input: Any, exponent: Any) -> Any:
+    """input to the power of exponent; either may be a number. RuntimeError for integers to a negative number."""
+    return invoke(ops_arithmetic.pow, (input, exponent,), ())
+
+
+def pow_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+    """In-place `pow`."""
+    return input.pow_(*args, **kwargs)
+
+
+def ravel(input: Tensor) -> Tensor:
+    """All elements along one axis; a view where the tensor is contiguous."""
+    return ops_shaping.ravel(input)
+
+
+def reciprocal(input: Any) -> Any:
+    """1 / input; integers become floats."""
     if isinstance(input, Tensor):
-        return Tensor.relu(input)
-    return invoke(ops_arithmetic.relu, (input,), ())
+        return Tensor.reciprocal(input)
+    return invoke(ops_arithmetic.reciprocal, (input,), ())
 
 
-def relu_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
-    """In-place `relu`."""
-    return input.relu_(*args, **kwargs)
+def reciprocal_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+    """In-place `reciprocal`."""
+    return input.reciprocal_(*args, **kwargs)
 
 
-def reshape(input: Tensor, *shape: Any) -> Tensor:
+def reshape(input: Tensor, *shape: Any, **named: Any) -> Tensor:
     """The same elements in another shape; a view where the strides allow it, else a copy. One length may be -1."""
-    return ops_views.reshape(input, *shape)
+    return ops_shaping.reshape(input, *shape, **named)
 
 
-def squeeze(input: Tensor, dim: int | Sequence[int] | None = None) -> Tensor:
+def rsub(input: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:
+    """other - alpha * input; shapes broadcast, dtypes promote. RuntimeError for truth values."""
+    return ops_arithmetic.rsub(input, other, alpha=alpha)
+
+
+def select(input: Tensor, dim: int, index: int) -> Tensor:
+    """One index along an axis, which goes; a view. IndexError where it is out of range."""
+    return ops_splitting.select(input, dim, index)
+
+
+def sgn(input: Any) -> Any:
+    """The same as `sign` for real numbers."""
+    if isinstance(input, Tensor):
+        return Tensor.sgn(input)
+    return invoke(ops_arithmetic.sgn, (input,), ())
+
+
+def sgn_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+    """In-place `sgn`."""
+    return input.sgn_(*args, **kwargs)
+
+
+def sign(input: Any) -> Any:
+    """-1, 0 or 1 by the sign of each element; 0 for NaN."""
+    if isinstance(input, Tensor):
+        return Tensor.sign(input)
+    return invoke(ops_arithmetic.sign, (input,), ())
+
+
+def sign_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+    """In-place `sign`."""
+    return input.sign_(*args, **kwargs)
+
+
+def split(tensor: Tensor, split_size_or_sections: Any, dim: int = 0) -> Any:
+    """Pieces of one length (the last may be shorter), or of the lengths listed, as a tuple; views."""
+    return ops_splitting.split(tensor, split_size_or_sections, dim)
+
+
+def split_with_sizes(input: Tensor, split_sizes: Sequence[int], dim: int = 0) -> Any:
+    """Pieces of the given lengths, as a tuple; views."""
+    return ops_splitting.split_with_sizes(input, split_sizes, dim)
+
+
+def square(input: Tensor) -> Tensor:
+    """Square of each element."""
+    return ops_arithmetic.square(input)
+
+
+def square_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+    """In-place `square`."""
+    return input.square_(*args, **kwargs)
+
+
+def squeeze(input: Tensor, *dims: Any, dim: Any = None) -> Tensor:
     """Without the axes of length 1, or without those of them named by `dim`; a view."""
-    return ops_views.squeeze(input, dim)
+    return ops_shaping.squeeze(input, *dims, dim=dim)
 
 
 def squeeze_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
@@ -159,9 +405,25 @@ def squeeze_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     return input.squeeze_(*args, **kwargs)
 
 
+def sub(input: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:
+    """input - alpha * other; shapes broadcast, dtypes promote. RuntimeError for truth values."""
+    return ops_arithmetic.sub(input, other, alpha=alpha)
+
+
+subtract = sub
+
+
+def sub_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+    """In-place `sub`."""
+    return input.sub_(*args, **kwargs)
+
+
+subtract_ = sub_
+
+
 def t(input: Tensor) -> Tensor:
     """The transpose of a matrix; a view. RuntimeError for more than two axes."""
-    return ops_views.t(input)
+    return ops_shaping.t(input)
 
 
 def t_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
@@ -169,21 +431,14 @@ def t_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     return input.t_(*args, **kwargs)
 
 
-def tanh(input: Any) -> Any:
-    """Hyperbolic tangent of each element."""
-    if isinstance(input, Tensor):
-        return Tensor.tanh(input)
-    return invoke(ops_arithmetic.tanh, (input,), ())
-
-
-def tanh_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
-    """In-place `tanh`."""
-    return input.tanh_(*args, **kwargs)
+def tensor_split(input: Tensor, indices_or_sections: Any, dim: int = 0) -> Any:
+    """Pieces of nearly one length, or cut at the indices listed, as a tuple; views."""
+    return ops_splitting.tensor_split(input, indices_or_sections, dim)
 
 
 def transpose(input: Tensor, dim0: int, dim1: int) -> Tensor:
     """Two axes exchanged; a view."""
-    return ops_views.transpose(input, dim0, dim1)
+    return ops_shaping.transpose(input, dim0, dim1)
 
 
 swapaxes = transpose
@@ -197,9 +452,40 @@ def transpose_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     return input.transpose_(*args, **kwargs)
 
 
+swapaxes_ = transpose_
+
+
+swapdims_ = transpose_
+
+
+def unbind(input: Tensor, dim: int = 0) -> Any:
+    """All slices along an axis, which goes, as a tuple; views that can't be written to while they take gradients."""
+    return ops_splitting.unbind(input, dim)
+
+
+def unflatten(input: Tensor, dim: int, sizes: Sequence[int]) -> Tensor:
+    """One axis as several; a view. One length may be -1."""
+    return ops_shaping.unflatten(input, dim, sizes)
+
+
+def unsafe_chunk(input: Tensor, chunks: int, dim: int = 0) -> Any:
+    """As `chunk`, but the pieces may be written to."""
+    return ops_splitting.unsafe_chunk(input, chunks, dim)
+
+
+def unsafe_split(tensor: Tensor, split_size: int, dim: int = 0) -> Any:
+    """As `split`, but the pieces may be written to."""
+    return ops_splitting.unsafe_split(tensor, split_size, dim)
+
+
+def unsafe_split_with_sizes(input: Tensor, split_sizes: Sequence[int], dim: int = 0) -> Any:
+    """As `split_with_sizes`, but the pieces may be written to."""
+    return ops_splitting.unsafe_split_with_sizes(input, split_sizes, dim)
+
+
 def unsqueeze(input: Tensor, dim: int) -> Tensor:
     """A new axis of length 1 at `dim`; a view."""
-    return ops_views.unsqueeze(input, dim)
+    return ops_shaping.unsqueeze(input, dim)
 
 
 def unsqueeze_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
@@ -207,43 +493,109 @@ def unsqueeze_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     return input.unsqueeze_(*args, **kwargs)
 
 
+def vsplit(input: Tensor, indices_or_sections: Any) -> Any:
+    """`tensor_split` along the first axis."""
+    return ops_splitting.vsplit(input, indices_or_sections)
+
+
 __all__ = [
+    "abs",
+    "abs_",
+    "absolute",
+    "absolute_",
     "add",
     "add_",
+    "addcdiv",
+    "addcdiv_",
+    "addcmul",
+    "addcmul_",
     "addmm",
     "addmm_",
+    "adjoint",
+    "as_strided",
+    "as_strided_",
+    "atleast_1d",
+    "atleast_2d",
+    "atleast_3d",
     "bmm",
+    "broadcast_shapes",
+    "broadcast_tensors",
     "broadcast_to",
+    "chunk",
     "clone",
+    "copysign",
+    "copysign_",
+    "diagonal",
+    "div",
+    "div_",
+    "divide",
+    "divide_",
     "dot",
-    "exp",
-    "exp_",
+    "dsplit",
+    "flatten",
+    "float_power",
+    "float_power_",
     "ger",
+    "hsplit",
     "linear",
     "matmul",
+    "meshgrid",
     "mm",
+    "moveaxis",
+    "movedim",
     "mul",
     "mul_",
     "multiply",
+    "multiply_",
     "mv",
+    "narrow",
+    "narrow_copy",
     "neg",
     "neg_",
     "negative",
+    "negative_",
     "outer",
     "permute",
-    "relu",
-    "relu_",
+    "positive",
+    "pow",
+    "pow_",
+    "ravel",
+    "reciprocal",
+    "reciprocal_",
     "reshape",
+    "rsub",
+    "select",
+    "sgn",
+    "sgn_",
+    "sign",
+    "sign_",
+    "split",
+    "split_with_sizes",
+    "square",
+    "square_",
     "squeeze",
     "squeeze_",
+    "sub",
+    "sub_",
+    "subtract",
+    "subtract_",
     "swapaxes",
+    "swapaxes_",
     "swapdims",
+    "swapdims_",
     "t",
     "t_",
-    "tanh",
-    "tanh_",
+    "tensor_split",
     "transpose",
     "transpose_",
+    "true_divide",
+    "true_divide_",
+    "unbind",
+    "unflatten",
+    "unsafe_chunk",
+    "unsafe_split",
+    "unsafe_split_with_sizes",
     "unsqueeze",
     "unsqueeze_",
+    "vsplit",
 ]

@@ -16,7 +16,8 @@ from .._ops.maps import NUMBERS
 from .._ops import arithmetic as ops_arithmetic
 from .._ops import casts as ops_casts
 from .._ops import matmul as ops_matmul
-from .._ops import views as ops_views
+from .._ops import shaping as ops_shaping
+from .._ops import splitting as ops_splitting
 from . import _nodes, planned
 from .base import version_of
 from .inplace import inplace, inplace_view
@@ -27,11 +28,15 @@ from .methods import TensorMethods
 empty = np.empty
 ADD = ops_arithmetic.add_op.reserve("bbb")
 SUB = ops_arithmetic.sub_op.reserve("bbb")
+RSUB = ops_arithmetic.rsub_op.reserve("bbb")
 MUL = ops_arithmetic.mul.reserve("bbb")
+DIV = ops_arithmetic.div_op.reserve("bbb")
+RECIPROCAL = ops_arithmetic.reciprocal.reserve("bb")
 NEG = ops_arithmetic.neg.reserve("bb")
-EXP = ops_arithmetic.exp.reserve("bb")
-TANH = ops_arithmetic.tanh.reserve("bb")
-RELU = ops_arithmetic.relu.reserve("bb")
+ABS = ops_arithmetic.abs.reserve("bb")
+SIGN = ops_arithmetic.sign.reserve("bb")
+SGN = ops_arithmetic.sgn.reserve("bb")
+COPYSIGN = ops_arithmetic.copysign.reserve("bbb")
 
 
 class Tensor(TensorMethods, public=True):
@@ -41,9 +46,55 @@ class Tensor(TensorMethods, public=True):
     __hash__ = object.__hash__
 
     @property
+    def H(self) -> Tensor:
+        """The transpose of a matrix; a view. RuntimeError for other ranks."""
+        return ops_shaping.H(self)
+
+    @property
     def T(self) -> Tensor:
         """All axes in reverse order; a view."""
-        return ops_views.T(self)
+        return ops_shaping.T(self)
+
+    def __rdiv__(self, other: Any) -> Tensor:
+        """other / input, as torch computes it: by the reciprocal."""
+        return ops_arithmetic.rdiv(self, other)
+
+    __rtruediv__ = __rdiv__
+
+    def abs(self) -> Any:
+        """Absolute value of each element; derivative 0 at 0."""
+        m = self.meta
+        if self.rare is not None or modes.SPECIAL:
+            return invoke(ops_arithmetic.abs, (self,))
+        a = self.array
+        out = empty(m.shape, m.dtype)
+        m.k[ABS](a, out)
+        t = Tensor()
+        t.array = out
+        t.meta = m
+        t.vc = t.rare = None
+        p = self.fn
+        if p is None or (modes.NO_GRAD and not modes.grad_enabled()):
+            t.fn = None
+            return t
+        t.fn = n = _nodes.AbsBackward0()
+        n.e0 = p
+        n.s0 = a
+        n.meta = m
+        n.epoch = versions.WRITES
+        n.number = next_number()
+        n.buf = n.vc = n.rare = None
+        return t
+
+    __abs__ = abs
+
+    absolute = abs
+
+    def abs_(self) -> Tensor:
+        """In-place `abs`."""
+        return inplace(Tensor.abs, "abs_", self, (), {})
+
+    absolute_ = abs_
 
     def __add__(self, other: Tensor | Number) -> Any:
         """Sum; shapes broadcast, dtypes promote."""
@@ -77,13 +128,31 @@ class Tensor(TensorMethods, public=True):
     def __radd__(self, other: Any) -> Any:
         return scalar_first(ops_arithmetic.add_op, other, self)
 
-    def add(self, other: Any, *, alpha: float = 1) -> Tensor:
+    def add(self, other: Any, *, alpha: Any = 1) -> Tensor:
         """input + alpha * other; shapes broadcast, dtypes promote."""
         return ops_arithmetic.add(self, other, alpha=alpha)
 
-    def add_(self, other: Any, *, alpha: float = 1) -> Tensor:
+    def add_(self, other: Any, *, alpha: Any = 1) -> Tensor:
         """In-place `add`."""
         return inplace(ops_arithmetic.add, "add_", self, (other,), {"alpha": alpha})
+
+    __iadd__ = add_
+
+    def addcdiv(self, tensor1: Tensor, tensor2: Tensor, *, value: Any = 1) -> Tensor:
+        """input + value * tensor1 / tensor2; shapes broadcast, dtypes promote. RuntimeError where two integers would be divided."""
+        return ops_arithmetic.addcdiv(self, tensor1, tensor2, value=value)
+
+    def addcdiv_(self, tensor1: Tensor, tensor2: Tensor, *, value: Any = 1) -> Tensor:
+        """In-place `addcdiv`."""
+        return inplace(ops_arithmetic.addcdiv, "addcdiv_", self, (tensor1, tensor2,), {"value": value})
+
+    def addcmul(self, tensor1: Tensor, tensor2: Tensor, *, value: Any = 1) -> Tensor:
+        """input + value * tensor1 * tensor2; shapes broadcast, dtypes promote."""
+        return ops_arithmetic.addcmul(self, tensor1, tensor2, value=value)
+
+    def addcmul_(self, tensor1: Tensor, tensor2: Tensor, *, value: Any = 1) -> Tensor:
+        """In-place `addcmul`."""
+        return inplace(ops_arithmetic.addcmul, "addcmul_", self, (tensor1, tensor2,), {"value": value})
 
     def addmm(self, mat1: Tensor, mat2: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor:
         """beta * input + alpha * (mat1 @ mat2); input broadcasts. RuntimeError where shapes or dtypes don't fit."""
@@ -92,6 +161,21 @@ class Tensor(TensorMethods, public=True):
     def addmm_(self, mat1: Tensor, mat2: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor:
         """In-place `addmm`."""
         return inplace(ops_matmul.addmm, "addmm_", self, (mat1, mat2,), {"beta": beta, "alpha": alpha})
+
+    def adjoint(self) -> Tensor:
+        """`input.mH`."""
+        return ops_shaping.adjoint(self)
+
+    def as_strided(self, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None) -> Tensor:
+        """The tensor's memory seen with a given shape, strides and start (in elements); a view.
+
+            RuntimeError for negative strides and for places outside of the memory.
+        """
+        return ops_shaping.as_strided(self, size, stride, storage_offset)
+
+    def as_strided_(self, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None) -> Tensor:
+        """In-place `as_strided`."""
+        return inplace_view(ops_shaping.as_strided, "as_strided_", self, (size, stride, storage_offset,), {})
 
     def bmm(self, mat2: Tensor) -> Tensor:
         """Products of two stacks of matrices, one by one: (b, n, m) and (b, m, p) give (b, n, p)."""
@@ -103,7 +187,7 @@ class Tensor(TensorMethods, public=True):
 
     def broadcast_to(self, size: Any) -> Tensor:
         """`input.expand(size)`."""
-        return ops_views.broadcast_to(self, size)
+        return ops_shaping.broadcast_to(self, size)
 
     def byte(self) -> Tensor:
         """In uint8."""
@@ -113,6 +197,10 @@ class Tensor(TensorMethods, public=True):
         """In int8."""
         return ops_casts.char(self)
 
+    def chunk(self, chunks: int, dim: int = 0) -> Any:
+        """At most `chunks` pieces of one length (the last may be shorter), as a tuple; views."""
+        return ops_splitting.chunk(self, chunks, dim)
+
     def clone(self, *, memory_format: Any = None) -> Tensor:
         """A copy; gradients flow through it."""
         return ops_casts.clone(self, memory_format=memory_format)
@@ -120,6 +208,105 @@ class Tensor(TensorMethods, public=True):
     def contiguous(self, memory_format: Any = None) -> Tensor:
         """The tensor itself if its elements lie in row-major order, else a copy."""
         return ops_casts.contiguous(self, memory_format)
+
+    def copysign(self, other: Tensor | Number) -> Any:
+        """Magnitude of `input` with the sign of `other`, which may be the sign of a zero."""
+        if type(other) is not Tensor and not isinstance(other, Tensor):
+            return invoke(ops_arithmetic.copysign, (self, other))
+        m = self.meta
+        if m is not other.meta or self.rare is not None or other.rare is not None or modes.SPECIAL:
+            return invoke(ops_arithmetic.copysign, (self, other))
+        b = other.array
+        a = self.array
+        out = empty(m.shape, m.dtype)
+        m.k[COPYSIGN](a, b, out)
+        t = Tensor()
+        t.array = out
+        t.meta = m
+        t.vc = t.rare = None
+        p = self.fn
+        q = other.fn
+        if (p is None and q is None) or (modes.NO_GRAD and not modes.grad_enabled()):
+            t.fn = None
+            return t
+        t.fn = n = _nodes.CopysignBackward0()
+        n.e0 = p
+        n.e1 = q
+        n.s0 = a if p is not None else None
+        if p is None:
+            n.c0 = self.vc or version_of(self)
+        n.s1 = b if p is not None else None
+        if q is None:
+            n.c1 = other.vc or version_of(other)
+        n.meta = m
+        n.epoch = versions.WRITES
+        n.number = next_number()
+        n.buf = n.vc = n.rare = None
+        return t
+
+    def copysign_(self, other: Any) -> Tensor:
+        """In-place `copysign`."""
+        return inplace(Tensor.copysign, "copysign_", self, (other,), {})
+
+    def diagonal(self, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
+        """The diagonal of each matrix along two axes, as a new last axis; a view."""
+        return ops_splitting.diagonal(self, offset, dim1, dim2)
+
+    def __truediv__(self, other: Tensor | Number) -> Any:
+        """Quotient; shapes broadcast, integers become floats."""
+        if type(other) is not Tensor and not isinstance(other, Tensor):
+            return scalar_operand(ops_arithmetic.div_op, self, other)
+        m = self.meta
+        if m is not other.meta or self.rare is not None or other.rare is not None or modes.SPECIAL:
+            return invoke(ops_arithmetic.div_op, (self, other))
+        b = other.array
+        a = self.array
+        out = empty(m.shape, m.dtype)
+        m.k[DIV](a, b, out)
+        t = Tensor()
+        t.array = out
+        t.meta = m
+        t.vc = t.rare = None
+        p = self.fn
+        q = other.fn
+        if (p is None and q is None) or (modes.NO_GRAD and not modes.grad_enabled()):
+            t.fn = None
+            return t
+        t.fn = n = _nodes.DivBackward0()
+        n.e0 = p
+        n.e1 = q
+        n.s0 = a if q is not None else None
+        if p is None:
+            n.c0 = self.vc or version_of(self)
+        n.s1 = b
+        if q is None:
+            n.c1 = other.vc or version_of(other)
+        n.meta = m
+        n.epoch = versions.WRITES
+        n.number = next_number()
+        n.buf = n.vc = n.rare = None
+        return t
+
+    def div(self, other: Any, *, rounding_mode: str | None = None) -> Tensor:
+        """input / other; with `rounding_mode` "trunc" or "floor" the quotient is rounded, and integers stay integers.
+
+            RuntimeError for another mode, or where an integer is divided by zero.
+        """
+        return ops_arithmetic.div(self, other, rounding_mode=rounding_mode)
+
+    divide = div
+
+    true_divide = div
+
+    def div_(self, other: Any, *, rounding_mode: str | None = None) -> Tensor:
+        """In-place `div`."""
+        return inplace(ops_arithmetic.div, "div_", self, (other,), {"rounding_mode": rounding_mode})
+
+    divide_ = div_
+
+    true_divide_ = div_
+
+    __itruediv__ = div_
 
     def dot(self, tensor: Tensor) -> Tensor:
         """Sum of the products of two vectors' elements."""
@@ -129,50 +316,41 @@ class Tensor(TensorMethods, public=True):
         """In float64."""
         return ops_casts.double(self)
 
-    def exp(self) -> Any:
-        """e to the power of each element."""
-        m = self.meta
-        if self.rare is not None or modes.SPECIAL:
-            return invoke(ops_arithmetic.exp, (self,))
-        a = self.array
-        out = empty(m.shape, m.dtype)
-        m.k[EXP](a, out)
-        t = Tensor()
-        t.array = out
-        t.meta = m
-        t.vc = t.rare = None
-        p = self.fn
-        if p is None or (modes.NO_GRAD and not modes.grad_enabled()):
-            t.fn = None
-            return t
-        t.fn = n = _nodes.ExpBackward0()
-        n.e0 = p
-        n.r = out
-        n.meta = m
-        n.epoch = versions.WRITES
-        n.number = next_number()
-        n.buf = n.vc = n.rare = None
-        return t
+    def dsplit(self, indices_or_sections: Any) -> Any:
+        """`tensor_split` along the third axis."""
+        return ops_splitting.dsplit(self, indices_or_sections)
 
-    def exp_(self) -> Tensor:
-        """In-place `exp`."""
-        return inplace(Tensor.exp, "exp_", self, (), {})
-
-    def expand(self, *sizes: Any) -> Tensor:
+    def expand(self, *sizes: Any, implicit: bool = False, **named: Any) -> Tensor:
         """Axes of length 1 repeated without copying, and new ones in front; -1 keeps a length. A view."""
-        return ops_views.expand(self, *sizes)
+        return ops_shaping.expand(self, *sizes, implicit=implicit, **named)
 
     def expand_as(self, other: Tensor) -> Tensor:
         """`input.expand(other.shape)`."""
-        return ops_views.expand_as(self, other)
+        return ops_shaping.expand_as(self, other)
+
+    def flatten(self, start_dim: int = 0, end_dim: int = -1) -> Tensor:
+        """The axes from `start_dim` to `end_dim` as one; a view where the strides allow it."""
+        return ops_shaping.flatten(self, start_dim, end_dim)
 
     def float(self) -> Tensor:
         """In float32."""
         return ops_casts.float_(self)
 
+    def float_power(self, exponent: Any) -> Tensor:
+        """input to the power of exponent, computed in float64."""
+        return ops_arithmetic.float_power(self, exponent)
+
+    def float_power_(self, exponent: Any) -> Tensor:
+        """In-place `float_power`."""
+        return inplace(ops_arithmetic.float_power, "float_power_", self, (exponent,), {})
+
     def half(self) -> Tensor:
         """In float16."""
         return ops_casts.half(self)
+
+    def hsplit(self, indices_or_sections: Any) -> Any:
+        """`tensor_split` along the second axis (the first of a vector)."""
+        return ops_splitting.hsplit(self, indices_or_sections)
 
     def int(self) -> Tensor:
         """In int32."""
@@ -183,9 +361,14 @@ class Tensor(TensorMethods, public=True):
         return ops_casts.long(self)
 
     @property
+    def mH(self) -> Tensor:
+        """The last two axes exchanged (and conjugated, which changes nothing here); a view."""
+        return ops_shaping.mH(self)
+
+    @property
     def mT(self) -> Tensor:
         """The last two axes exchanged; a view. RuntimeError for fewer than two."""
-        return ops_views.mT(self)
+        return ops_shaping.mT(self)
 
     def matmul(self, other: Tensor) -> Tensor:
         """Matrix product as `@`: vectors, matrices, and stacks whose leading axes broadcast."""
@@ -199,6 +382,12 @@ class Tensor(TensorMethods, public=True):
     def mm(self, mat2: Tensor) -> Tensor:
         """Product of two matrices. RuntimeError where shapes or dtypes don't fit."""
         return ops_matmul.mm(self, mat2)
+
+    def movedim(self, source: int | Sequence[int], destination: int | Sequence[int]) -> Tensor:
+        """Axes moved to other places, the rest in their order; a view."""
+        return ops_shaping.movedim(self, source, destination)
+
+    moveaxis = movedim
 
     def __mul__(self, other: Tensor | Number) -> Any:
         """Product; shapes broadcast, dtypes promote."""
@@ -256,8 +445,16 @@ class Tensor(TensorMethods, public=True):
         """Product of a matrix and a vector."""
         return ops_matmul.mv(self, vec)
 
+    def narrow(self, dim: int, start: Any, length: int) -> Tensor:
+        """`length` indices from `start` on along an axis; a view. RuntimeError or IndexError where that is out of range."""
+        return ops_splitting.narrow(self, dim, start, length)
+
+    def narrow_copy(self, dim: int, start: Any, length: int) -> Tensor:
+        """A copy of `narrow`."""
+        return ops_splitting.narrow_copy(self, dim, start, length)
+
     def neg(self) -> Any:
-        """Negative of each element."""
+        """Negative of each element. RuntimeError for truth values."""
         m = self.meta
         if self.rare is not None or modes.SPECIAL:
             return invoke(ops_arithmetic.neg, (self,))
@@ -296,18 +493,47 @@ class Tensor(TensorMethods, public=True):
 
     ger = outer
 
-    def permute(self, *dims: Any) -> Tensor:
+    def permute(self, *dims: Any, **named: Any) -> Tensor:
         """The axes in another order; a view. RuntimeError unless `dims` names each axis once."""
-        return ops_views.permute(self, *dims)
+        return ops_shaping.permute(self, *dims, **named)
 
-    def relu(self) -> Any:
-        """max(input, 0); NaN stays NaN."""
+    def positive(self) -> Tensor:
+        """The tensor itself. RuntimeError for truth values."""
+        return ops_arithmetic.positive(self)
+
+    __pos__ = positive
+
+    def __pow__(self, exponent: Any) -> Any:
+        """input to the power of exponent; either may be a number. RuntimeError for integers to a negative number."""
+        if not isinstance(exponent, (Tensor, *NUMBERS)):
+            return NotImplemented
+        return invoke(ops_arithmetic.pow, (self, exponent,), ())
+
+    def __rpow__(self, other: Any) -> Any:
+        return scalar_first(ops_arithmetic.pow, other, self)
+
+    def pow(self, exponent: Tensor | Number) -> Tensor:
+        """input to the power of exponent; either may be a number. RuntimeError for integers to a negative number."""
+        return invoke(ops_arithmetic.pow, (self, exponent))  # type: ignore[no-any-return]
+
+    def pow_(self, exponent: Any) -> Tensor:
+        """In-place `pow`."""
+        return inplace(Tensor.pow, "pow_", self, (exponent,), {})
+
+    __ipow__ = pow_
+
+    def ravel(self) -> Tensor:
+        """All elements along one axis; a view where the tensor is contiguous."""
+        return ops_shaping.ravel(self)
+
+    def reciprocal(self) -> Any:
+        """1 / input; integers become floats."""
         m = self.meta
         if self.rare is not None or modes.SPECIAL:
-            return invoke(ops_arithmetic.relu, (self,))
+            return invoke(ops_arithmetic.reciprocal, (self,))
         a = self.array
         out = empty(m.shape, m.dtype)
-        m.k[RELU](a, out)
+        m.k[RECIPROCAL](a, out)
         t = Tensor()
         t.array = out
         t.meta = m
@@ -316,7 +542,7 @@ class Tensor(TensorMethods, public=True):
         if p is None or (modes.NO_GRAD and not modes.grad_enabled()):
             t.fn = None
             return t
-        t.fn = n = _nodes.ReluBackward0()
+        t.fn = n = _nodes.ReciprocalBackward0()
         n.e0 = p
         n.r = out
         n.meta = m
@@ -325,29 +551,134 @@ class Tensor(TensorMethods, public=True):
         n.buf = n.vc = n.rare = None
         return t
 
-    def relu_(self) -> Tensor:
-        """In-place `relu`."""
-        return inplace(Tensor.relu, "relu_", self, (), {})
+    def reciprocal_(self) -> Tensor:
+        """In-place `reciprocal`."""
+        return inplace(Tensor.reciprocal, "reciprocal_", self, (), {})
 
-    def reshape(self, *shape: Any) -> Tensor:
+    def reshape(self, *shape: Any, **named: Any) -> Tensor:
         """The same elements in another shape; a view where the strides allow it, else a copy. One length may be -1."""
-        return ops_views.reshape(self, *shape)
+        return ops_shaping.reshape(self, *shape, **named)
 
     def reshape_as(self, other: Tensor) -> Tensor:
         """`input.reshape(other.shape)`."""
-        return ops_views.reshape_as(self, other)
+        return ops_shaping.reshape_as(self, other)
+
+    def __rsub__(self, other: Tensor | Number) -> Any:
+        """other - input; shapes broadcast, dtypes promote."""
+        if type(other) is not Tensor and not isinstance(other, Tensor):
+            return scalar_operand(ops_arithmetic.rsub_op, self, other)
+        m = self.meta
+        if m is not other.meta or self.rare is not None or other.rare is not None or modes.SPECIAL:
+            return invoke(ops_arithmetic.rsub_op, (self, other))
+        b = other.array
+        a = self.array
+        out = empty(m.shape, m.dtype)
+        m.k[RSUB](a, b, out)
+        t = Tensor()
+        t.array = out
+        t.meta = m
+        t.vc = t.rare = None
+        p = self.fn
+        q = other.fn
+        if (p is None and q is None) or (modes.NO_GRAD and not modes.grad_enabled()):
+            t.fn = None
+            return t
+        t.fn = n = _nodes.RsubBackward0()
+        n.e0 = p
+        n.e1 = q
+        n.meta = m
+        n.epoch = versions.WRITES
+        n.number = next_number()
+        n.buf = n.vc = n.rare = None
+        return t
+
+    def select(self, dim: int, index: int) -> Tensor:
+        """One index along an axis, which goes; a view. IndexError where it is out of range."""
+        return ops_splitting.select(self, dim, index)
+
+    def sgn(self) -> Any:
+        """The same as `sign` for real numbers."""
+        m = self.meta
+        if self.rare is not None or modes.SPECIAL:
+            return invoke(ops_arithmetic.sgn, (self,))
+        a = self.array
+        out = empty(m.shape, m.dtype)
+        m.k[SGN](a, out)
+        t = Tensor()
+        t.array = out
+        t.meta = m
+        t.vc = t.rare = None
+        p = self.fn
+        if p is None or (modes.NO_GRAD and not modes.grad_enabled()):
+            t.fn = None
+            return t
+        t.fn = n = _nodes.SgnBackward0()
+        n.e0 = p
+        n.meta = m
+        n.epoch = versions.WRITES
+        n.number = next_number()
+        n.buf = n.vc = n.rare = None
+        return t
+
+    def sgn_(self) -> Tensor:
+        """In-place `sgn`."""
+        return inplace(Tensor.sgn, "sgn_", self, (), {})
 
     def short(self) -> Tensor:
         """In int16."""
         return ops_casts.short(self)
 
-    def squeeze(self, dim: int | Sequence[int] | None = None) -> Tensor:
-        """Without the axes of length 1, or without those of them named by `dim`; a view."""
-        return ops_views.squeeze(self, dim)
+    def sign(self) -> Any:
+        """-1, 0 or 1 by the sign of each element; 0 for NaN."""
+        m = self.meta
+        if self.rare is not None or modes.SPECIAL:
+            return invoke(ops_arithmetic.sign, (self,))
+        a = self.array
+        out = empty(m.shape, m.dtype)
+        m.k[SIGN](a, out)
+        t = Tensor()
+        t.array = out
+        t.meta = m
+        t.vc = t.rare = None
+        p = self.fn
+        if p is None or (modes.NO_GRAD and not modes.grad_enabled()):
+            t.fn = None
+            return t
+        t.fn = n = _nodes.SignBackward0()
+        n.e0 = p
+        n.meta = m
+        n.epoch = versions.WRITES
+        n.number = next_number()
+        n.buf = n.vc = n.rare = None
+        return t
 
-    def squeeze_(self, dim: int | Sequence[int] | None = None) -> Tensor:
+    def sign_(self) -> Tensor:
+        """In-place `sign`."""
+        return inplace(Tensor.sign, "sign_", self, (), {})
+
+    def split(self, split_size_or_sections: Any, dim: int = 0) -> Any:
+        """Pieces of one length (the last may be shorter), or of the lengths listed, as a tuple; views."""
+        return ops_splitting.split(self, split_size_or_sections, dim)
+
+    def split_with_sizes(self, split_sizes: Sequence[int], dim: int = 0) -> Any:
+        """Pieces of the given lengths, as a tuple; views."""
+        return ops_splitting.split_with_sizes(self, split_sizes, dim)
+
+    def square(self) -> Tensor:
+        """Square of each element."""
+        return ops_arithmetic.square(self)
+
+    def square_(self) -> Tensor:
+        """In-place `square`."""
+        return inplace(ops_arithmetic.square, "square_", self, (), {})
+
+    def squeeze(self, *dims: Any, dim: Any = None) -> Tensor:
+        """Without the axes of length 1, or without those of them named by `dim`; a view."""
+        return ops_shaping.squeeze(self, *dims, dim=dim)
+
+    def squeeze_(self, *dims: Any, dim: Any = None) -> Tensor:
         """In-place `squeeze`."""
-        return inplace_view(ops_views.squeeze, "squeeze_", self, (dim,), {})
+        return inplace_view(ops_shaping.squeeze, "squeeze_", self, (*dims,), {"dim": dim})
 
     def __sub__(self, other: Tensor | Number) -> Any:
         """Difference; shapes broadcast, dtypes promote."""
@@ -378,45 +709,31 @@ class Tensor(TensorMethods, public=True):
         n.buf = n.vc = n.rare = None
         return t
 
-    def __rsub__(self, other: Any) -> Any:
-        return scalar_first(ops_arithmetic.sub_op, other, self)
+    def sub(self, other: Any, *, alpha: Any = 1) -> Tensor:
+        """input - alpha * other; shapes broadcast, dtypes promote. RuntimeError for truth values."""
+        return ops_arithmetic.sub(self, other, alpha=alpha)
+
+    subtract = sub
+
+    def sub_(self, other: Any, *, alpha: Any = 1) -> Tensor:
+        """In-place `sub`."""
+        return inplace(ops_arithmetic.sub, "sub_", self, (other,), {"alpha": alpha})
+
+    subtract_ = sub_
+
+    __isub__ = sub_
 
     def t(self) -> Tensor:
         """The transpose of a matrix; a view. RuntimeError for more than two axes."""
-        return ops_views.t(self)
+        return ops_shaping.t(self)
 
     def t_(self) -> Tensor:
         """In-place `t`."""
-        return inplace_view(ops_views.t, "t_", self, (), {})
+        return inplace_view(ops_shaping.t, "t_", self, (), {})
 
-    def tanh(self) -> Any:
-        """Hyperbolic tangent of each element."""
-        m = self.meta
-        if self.rare is not None or modes.SPECIAL:
-            return invoke(ops_arithmetic.tanh, (self,))
-        a = self.array
-        out = empty(m.shape, m.dtype)
-        m.k[TANH](a, out)
-        t = Tensor()
-        t.array = out
-        t.meta = m
-        t.vc = t.rare = None
-        p = self.fn
-        if p is None or (modes.NO_GRAD and not modes.grad_enabled()):
-            t.fn = None
-            return t
-        t.fn = n = _nodes.TanhBackward0()
-        n.e0 = p
-        n.r = out
-        n.meta = m
-        n.epoch = versions.WRITES
-        n.number = next_number()
-        n.buf = n.vc = n.rare = None
-        return t
-
-    def tanh_(self) -> Tensor:
-        """In-place `tanh`."""
-        return inplace(Tensor.tanh, "tanh_", self, (), {})
+    def tensor_split(self, indices_or_sections: Any, dim: int = 0) -> Any:
+        """Pieces of nearly one length, or cut at the indices listed, as a tuple; views."""
+        return ops_splitting.tensor_split(self, indices_or_sections, dim)
 
     def to(self, *args: Any, **named: Any) -> Tensor:
         """In another dtype: `x.to(dtype)`, `x.to(other)`, `x.to(device, dtype)`; the tensor itself where nothing changes, unless `copy=True`.
@@ -427,7 +744,7 @@ class Tensor(TensorMethods, public=True):
 
     def transpose(self, dim0: int, dim1: int) -> Tensor:
         """Two axes exchanged; a view."""
-        return ops_views.transpose(self, dim0, dim1)
+        return ops_shaping.transpose(self, dim0, dim1)
 
     swapaxes = transpose
 
@@ -435,7 +752,7 @@ class Tensor(TensorMethods, public=True):
 
     def transpose_(self, dim0: int, dim1: int) -> Tensor:
         """In-place `transpose`."""
-        return inplace_view(ops_views.transpose, "transpose_", self, (dim0, dim1,), {})
+        return inplace_view(ops_shaping.transpose, "transpose_", self, (dim0, dim1,), {})
 
     swapaxes_ = transpose_
 
@@ -449,18 +766,49 @@ class Tensor(TensorMethods, public=True):
         """`input.to(other.dtype)`."""
         return ops_casts.type_as(self, other)
 
+    def unbind(self, dim: int = 0) -> Any:
+        """All slices along an axis, which goes, as a tuple; views that can't be written to while they take gradients."""
+        return ops_splitting.unbind(self, dim)
+
+    def unflatten(self, dim: int, sizes: Sequence[int]) -> Tensor:
+        """One axis as several; a view. One length may be -1."""
+        return ops_shaping.unflatten(self, dim, sizes)
+
+    def unfold(self, dimension: int, size: int, step: int) -> Tensor:
+        """All windows of `size` elements along an axis, `step` apart, with the window as a new last axis; a view."""
+        return ops_shaping.unfold(self, dimension, size, step)
+
+    def unsafe_chunk(self, chunks: int, dim: int = 0) -> Any:
+        """As `chunk`, but the pieces may be written to."""
+        return ops_splitting.unsafe_chunk(self, chunks, dim)
+
+    def unsafe_split(self, split_size: int, dim: int = 0) -> Any:
+        """As `split`, but the pieces may be written to."""
+        return ops_splitting.unsafe_split(self, split_size, dim)
+
+    def unsafe_split_with_sizes(self, split_sizes: Sequence[int], dim: int = 0) -> Any:
+        """As `split_with_sizes`, but the pieces may be written to."""
+        return ops_splitting.unsafe_split_with_sizes(self, split_sizes, dim)
+
     def unsqueeze(self, dim: int) -> Tensor:
         """A new axis of length 1 at `dim`; a view."""
-        return ops_views.unsqueeze(self, dim)
+        return ops_shaping.unsqueeze(self, dim)
 
     def unsqueeze_(self, dim: int) -> Tensor:
         """In-place `unsqueeze`."""
-        return inplace_view(ops_views.unsqueeze, "unsqueeze_", self, (dim,), {})
+        return inplace_view(ops_shaping.unsqueeze, "unsqueeze_", self, (dim,), {})
 
-    def view(self, *shape: Any) -> Tensor:
-        """The same elements in another shape; a view. One length may be -1. RuntimeError where that needs a copy."""
-        return ops_views.view(self, *shape)
+    def view(self, *shape: Any, **named: Any) -> Tensor:
+        """The same elements in another shape, or their bytes as another dtype; a view. One length may be -1.
+
+            RuntimeError where the strides don't allow that.
+        """
+        return ops_shaping.view(self, *shape, **named)
 
     def view_as(self, other: Tensor) -> Tensor:
         """`input.view(other.shape)`."""
-        return ops_views.view_as(self, other)
+        return ops_shaping.view_as(self, other)
+
+    def vsplit(self, indices_or_sections: Any) -> Any:
+        """`tensor_split` along the first axis."""
+        return ops_splitting.vsplit(self, indices_or_sections)

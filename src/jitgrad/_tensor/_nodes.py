@@ -17,13 +17,21 @@ from .nodes import second_time
 
 empty = np.empty
 SUB_BACK_Y = ops_arithmetic.sub_op.reserve("bb", (False, True))
+RSUB_BACK_X = ops_arithmetic.rsub_op.reserve("bb", (True, False))
 MUL_BACK_X = ops_arithmetic.mul.reserve("bbb", (True, False))
 MUL_BACK_Y = ops_arithmetic.mul.reserve("bbb", (False, True))
 MUL_BACK_XY = ops_arithmetic.mul.reserve("bbbbb", (True, True))
+DIV_BACK_X = ops_arithmetic.div_op.reserve("bbb", (True, False))
+DIV_BACK_Y = ops_arithmetic.div_op.reserve("bbbb", (False, True))
+DIV_BACK_XY = ops_arithmetic.div_op.reserve("bbbbb", (True, True))
+RECIPROCAL_BACK_X = ops_arithmetic.reciprocal.reserve("bbb", (True,))
 NEG_BACK_X = ops_arithmetic.neg.reserve("bb", (True,))
-EXP_BACK_X = ops_arithmetic.exp.reserve("bbb", (True,))
-TANH_BACK_X = ops_arithmetic.tanh.reserve("bbb", (True,))
-RELU_BACK_X = ops_arithmetic.relu.reserve("bbb", (True,))
+ABS_BACK_X = ops_arithmetic.abs.reserve("bbb", (True,))
+SIGN_BACK_X = ops_arithmetic.sign.reserve("bb", (True,))
+SGN_BACK_X = ops_arithmetic.sgn.reserve("bb", (True,))
+COPYSIGN_BACK_X = ops_arithmetic.copysign.reserve("bbbb", (True, False))
+COPYSIGN_BACK_Y = ops_arithmetic.copysign.reserve("bb", (False, True))
+COPYSIGN_BACK_XY = ops_arithmetic.copysign.reserve("bbbbb", (True, True))
 
 
 class AddBackward0(FastNode):
@@ -60,6 +68,25 @@ class SubBackward0(FastNode):
         return grad, gy
 
 
+class RsubBackward0(FastNode):
+    __slots__ = ('e0', 'e1',)
+    arity = 2
+    op = ops_arithmetic.rsub_op
+    kept = ()
+
+    def apply(self, grad: Any, keep: bool) -> Any:
+        m = self.meta
+        if self.e1 is None:
+            gx = grad if getrefcount(grad) <= ALONE else empty(m.shape, m.dtype)
+            m.k[RSUB_BACK_X](grad, gx)
+            return gx, None
+        if self.e0 is None:
+            return None, grad
+        gx = empty(m.shape, m.dtype)
+        m.k[RSUB_BACK_X](grad, gx)
+        return gx, grad
+
+
 class MulBackward0(FastNode):
     __slots__ = ('c0', 'c1', 'e0', 'e1', 's0', 's1',)
     arity = 2
@@ -90,6 +117,56 @@ class MulBackward0(FastNode):
         return gx, gy
 
 
+class DivBackward0(FastNode):
+    __slots__ = ('c0', 'c1', 'e0', 'e1', 's0', 's1',)
+    arity = 2
+    op = ops_arithmetic.div_op
+    kept = ('s0', 's1', )
+
+    def apply(self, grad: Any, keep: bool) -> Any:
+        a = self.s0
+        b = self.s1
+        if a is RELEASED:
+            second_time()
+        if self.epoch != versions.WRITES:
+            self.check()
+        if not keep:
+            self.s0 = self.s1 = RELEASED
+        m = self.meta
+        if self.e1 is None:
+            gx = grad if getrefcount(grad) <= ALONE else empty(m.shape, m.dtype)
+            m.k[DIV_BACK_X](grad, b, gx)
+            return gx, None
+        if self.e0 is None:
+            gy = grad if getrefcount(grad) <= ALONE else empty(m.shape, m.dtype)
+            m.k[DIV_BACK_Y](grad, a, b, gy)
+            return None, gy
+        gx = grad if getrefcount(grad) <= ALONE else empty(m.shape, m.dtype)
+        gy = empty(m.shape, m.dtype)
+        m.k[DIV_BACK_XY](grad, a, b, gx, gy)
+        return gx, gy
+
+
+class ReciprocalBackward0(FastNode):
+    __slots__ = ('e0', 'r',)
+    arity = 1
+    op = ops_arithmetic.reciprocal
+    kept = ('r', )
+
+    def apply(self, grad: Any, keep: bool) -> Any:
+        r = self.r
+        if r is RELEASED:
+            second_time()
+        if self.epoch != versions.WRITES:
+            self.check()
+        if not keep:
+            self.r = RELEASED
+        m = self.meta
+        gx = grad if getrefcount(grad) <= ALONE else empty(m.shape, m.dtype)
+        m.k[RECIPROCAL_BACK_X](grad, r, gx)
+        return gx
+
+
 class NegBackward0(FastNode):
     __slots__ = ('e0',)
     arity = 1
@@ -103,61 +180,77 @@ class NegBackward0(FastNode):
         return gx
 
 
-class ExpBackward0(FastNode):
-    __slots__ = ('e0', 'r',)
+class AbsBackward0(FastNode):
+    __slots__ = ('e0', 's0',)
     arity = 1
-    op = ops_arithmetic.exp
-    kept = ('r', )
+    op = ops_arithmetic.abs
+    kept = ('s0', )
 
     def apply(self, grad: Any, keep: bool) -> Any:
-        r = self.r
-        if r is RELEASED:
+        a = self.s0
+        if a is RELEASED:
             second_time()
         if self.epoch != versions.WRITES:
             self.check()
         if not keep:
-            self.r = RELEASED
+            self.s0 = RELEASED
         m = self.meta
         gx = grad if getrefcount(grad) <= ALONE else empty(m.shape, m.dtype)
-        m.k[EXP_BACK_X](grad, r, gx)
+        m.k[ABS_BACK_X](grad, a, gx)
         return gx
 
 
-class TanhBackward0(FastNode):
-    __slots__ = ('e0', 'r',)
+class SignBackward0(FastNode):
+    __slots__ = ('e0',)
     arity = 1
-    op = ops_arithmetic.tanh
-    kept = ('r', )
+    op = ops_arithmetic.sign
+    kept = ()
 
     def apply(self, grad: Any, keep: bool) -> Any:
-        r = self.r
-        if r is RELEASED:
+        m = self.meta
+        gx = grad if getrefcount(grad) <= ALONE else empty(m.shape, m.dtype)
+        m.k[SIGN_BACK_X](grad, gx)
+        return gx
+
+
+class SgnBackward0(FastNode):
+    __slots__ = ('e0',)
+    arity = 1
+    op = ops_arithmetic.sgn
+    kept = ()
+
+    def apply(self, grad: Any, keep: bool) -> Any:
+        m = self.meta
+        gx = grad if getrefcount(grad) <= ALONE else empty(m.shape, m.dtype)
+        m.k[SGN_BACK_X](grad, gx)
+        return gx
+
+
+class CopysignBackward0(FastNode):
+    __slots__ = ('c0', 'c1', 'e0', 'e1', 's0', 's1',)
+    arity = 2
+    op = ops_arithmetic.copysign
+    kept = ('s0', 's1', )
+
+    def apply(self, grad: Any, keep: bool) -> Any:
+        a = self.s0
+        b = self.s1
+        if a is RELEASED:
             second_time()
         if self.epoch != versions.WRITES:
             self.check()
         if not keep:
-            self.r = RELEASED
+            self.s0 = self.s1 = RELEASED
         m = self.meta
+        if self.e1 is None:
+            gx = grad if getrefcount(grad) <= ALONE else empty(m.shape, m.dtype)
+            m.k[COPYSIGN_BACK_X](grad, a, b, gx)
+            return gx, None
+        if self.e0 is None:
+            gy = grad if getrefcount(grad) <= ALONE else empty(m.shape, m.dtype)
+            m.k[COPYSIGN_BACK_Y](grad, gy)
+            return None, gy
         gx = grad if getrefcount(grad) <= ALONE else empty(m.shape, m.dtype)
-        m.k[TANH_BACK_X](grad, r, gx)
-        return gx
-
-
-class ReluBackward0(FastNode):
-    __slots__ = ('e0', 'r',)
-    arity = 1
-    op = ops_arithmetic.relu
-    kept = ('r', )
-
-    def apply(self, grad: Any, keep: bool) -> Any:
-        r = self.r
-        if r is RELEASED:
-            second_time()
-        if self.epoch != versions.WRITES:
-            self.check()
-        if not keep:
-            self.r = RELEASED
-        m = self.meta
-        gx = grad if getrefcount(grad) <= ALONE else empty(m.shape, m.dtype)
-        m.k[RELU_BACK_X](grad, r, gx)
-        return gx
+        gy = empty(m.shape, m.dtype)
+        m.k[COPYSIGN_BACK_XY](grad, a, b, gx, gy)
+        return gx, gy

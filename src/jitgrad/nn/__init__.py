@@ -36,16 +36,16 @@ from .modules.sparse import Embedding
 from .parameter import Buffer, Parameter
 
 __all__ = [
+    "ELU",
+    "GELU",
     "BCELoss",
     "BCEWithLogitsLoss",
     "BatchNorm1d",
     "Buffer",
     "CrossEntropyLoss",
     "Dropout",
-    "ELU",
     "Embedding",
     "Flatten",
-    "GELU",
     "HuberLoss",
     "Identity",
     "L1Loss",

@@ -20,9 +20,7 @@ def legacy_reduction(size_average: bool | None, reduce: bool | None) -> str:
 def checked_reduction(reduction: str) -> str:
     """`reduction` if it is one of none, mean and sum; ValueError otherwise."""
     if reduction == "elementwise_mean":
-        warnings.warn(
-            "reduction='elementwise_mean' is deprecated. Please use reduction='mean' instead.", stacklevel=3
-        )
+        warnings.warn("reduction='elementwise_mean' is deprecated. Please use reduction='mean' instead.", stacklevel=3)
         return "mean"
     if reduction not in ("none", "mean", "sum"):
         raise ValueError(f"{reduction} is not a valid value for reduction")

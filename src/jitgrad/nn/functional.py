@@ -9,10 +9,11 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 
-from .. import _tensor as T
 from .._core.dtypes import dtype as DType
 from .._core.dtypes import int64
 from .._tensor import Tensor
+from .._tensor import _functions as T
+from .._tensor.creation import arange, ones_like
 from ..autograd import no_grad
 from ._losses import (
     binary_cross_entropy,
@@ -107,8 +108,7 @@ def softmin(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: 
 
 def _implicit_dim(name: str, ndim: int, stacklevel: int) -> int:
     warnings.warn(
-        f"Implicit dimension choice for {name} has been deprecated. "
-        "Change the call to include dim=X as an argument.",
+        f"Implicit dimension choice for {name} has been deprecated. Change the call to include dim=X as an argument.",
         stacklevel=stacklevel,
     )
     return 0 if ndim in (0, 1, 3) else 1
@@ -206,7 +206,7 @@ def _limit_norms(weight: Tensor, input: Tensor, max_norm: float, norm_type: floa
         rows = T.unique(input)
         used = weight.index_select(0, rows)
         norms = used.norm(norm_type, 1, keepdim=True)
-        scale = T.where(norms > max_norm, max_norm / (norms + 1e-7), T.ones_like(norms))
+        scale = T.where(norms > max_norm, max_norm / (norms + 1e-7), ones_like(norms))
         weight.index_copy_(0, rows, used * scale)
 
 
@@ -227,4 +227,4 @@ def one_hot(input: Tensor, num_classes: int = -1) -> Tensor:
         num_classes = high + 1
     if high >= num_classes:
         raise RuntimeError("Class values must be smaller than num_classes.")
-    return (input.unsqueeze(-1) == T.arange(num_classes)).to(int64)
+    return (input.unsqueeze(-1) == arange(num_classes)).to(int64)

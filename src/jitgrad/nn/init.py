@@ -1,4 +1,4 @@
-"""Filling tensors with the values that training starts from. All work in place, outside the graph, and return the tensor."""
+"""Filling tensors with the values that training starts from: in place, outside the graph; the tensor is returned."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from .. import _tensor as T
 from .._tensor import Tensor
+from .._tensor.creation import empty, eye, from_numpy
 from ..autograd import no_grad
 
 __all__ = [
@@ -28,9 +28,8 @@ __all__ = [
     "zeros_",
 ]
 
-_GAIN_ONE = frozenset(
-    "linear conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d sigmoid".split()
-)
+_CONVOLUTIONS = (f"conv{kind}{n}d" for kind in ("", "_transpose") for n in (1, 2, 3))
+_GAIN_ONE = frozenset(("linear", "sigmoid", *_CONVOLUTIONS))
 
 
 def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
@@ -38,6 +37,7 @@ def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
 
     Raises ValueError for an unknown nonlinearity or a slope that is no number.
 
+    >>> from jitgrad import nn
     >>> nn.init.calculate_gain("relu") ** 2
     2.0000000000000004
     """
@@ -111,7 +111,7 @@ def eye_(tensor: Tensor) -> Tensor:
     if tensor.ndim != 2:
         raise ValueError("Only tensors with 2 dimensions are supported")
     with no_grad():
-        return tensor.copy_(T.eye(*tensor.shape))
+        return tensor.copy_(eye(*tensor.shape))
 
 
 def xavier_uniform_(tensor: Tensor, gain: float = 1.0, generator: Any = None) -> Tensor:
@@ -162,12 +162,12 @@ def orthogonal_(tensor: Tensor, gain: float = 1, generator: Any = None) -> Tenso
     rows = tensor.shape[0]
     columns = tensor.numel() // rows
     with no_grad():
-        flat = T.empty((rows, columns), dtype=tensor.dtype).normal_(0, 1, generator=generator)
+        flat = empty((rows, columns), dtype=tensor.dtype).normal_(0, 1, generator=generator)
         draws = flat.numpy()
         q, r = np.linalg.qr(draws if rows >= columns else draws.T)
         q = q * np.sign(np.diagonal(r))  # makes the distribution uniform
         matrix = np.ascontiguousarray(q if rows >= columns else q.T)
-        return tensor.copy_(T.from_numpy(matrix).view(tensor.shape)).mul_(gain)
+        return tensor.copy_(from_numpy(matrix).view(tensor.shape)).mul_(gain)
 
 
 def _kaiming_std(tensor: Tensor, a: float, mode: str, nonlinearity: str) -> float:

@@ -1,11 +1,12 @@
+# ruff: noqa: D102  (forward and extra_repr are described by their base)
 """Parameters and buffers: tensors that a module takes in when they are assigned to one of its attributes."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from .. import _tensor as T
 from .._tensor import Tensor
+from .._tensor.creation import empty
 
 __all__ = ["Buffer", "Parameter"]
 
@@ -17,6 +18,8 @@ class Parameter(Tensor):
         data: tensor of any shape, whose memory the parameter shares; an empty tensor if left out.
         requires_grad: whether it is trained; only floating point tensors can be.
 
+    >>> import jitgrad as torch
+    >>> from jitgrad import nn
     >>> layer = nn.Module()
     >>> layer.scale = nn.Parameter(torch.ones(2))
     >>> [name for name, _ in layer.named_parameters()]
@@ -27,7 +30,7 @@ class Parameter(Tensor):
 
     def __new__(cls, data: Tensor | None = None, requires_grad: bool = True) -> Parameter:
         if data is None:
-            data = T.empty(0)
+            data = empty(0)
         return Tensor._make_subclass(cls, data, requires_grad)  # type: ignore[no-any-return]
 
     def __repr__(self) -> str:
@@ -65,7 +68,7 @@ class Buffer(Tensor):
 
     def __new__(cls, data: Tensor | None = None, *, persistent: bool = True) -> Buffer:
         if data is None:
-            data = T.empty(0)
+            data = empty(0)
         buffer = Tensor._make_subclass(cls, data, data.requires_grad)
         buffer.persistent = persistent
         return buffer  # type: ignore[no-any-return]

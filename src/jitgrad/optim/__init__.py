@@ -1,4 +1,4 @@
-"""Optimizers, each an update rule (`rules.py`) that becomes one fused kernel per parameter, and learning rate schedules."""
+"""Optimizers, each an update rule (`rules.py`) that is one fused kernel per parameter; learning rate schedules."""
 
 from . import lr_scheduler
 from .adagrad import Adagrad

@@ -124,7 +124,9 @@ def _check_sizes(groups: list[dict[str, Any]], saved: list[dict[str, Any]]) -> N
     if len(groups) != len(saved):
         raise ValueError("loaded state dict has a different number of parameter groups")
     if any(len(group["params"]) != len(new["params"]) for group, new in zip(groups, saved, strict=True)):
-        raise ValueError("loaded state dict contains a parameter group that doesn't match the size of optimizer's group")
+        raise ValueError(
+            "loaded state dict contains a parameter group that doesn't match the size of optimizer's group"
+        )
 
 
 def _fitting(param: Tensor, value: Any, key: Any = None) -> Any:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from .. import _tensor as T
 from .._core.dtypes import default_dtype, float32, float64
 from .._tensor import Tensor
+from .._tensor.creation import from_numpy, tensor
 from ..autograd import no_grad
 from .rules import Rule
 
@@ -34,13 +34,13 @@ def check_rate(lr: Any) -> None:
 
 def check_not_negative(name: str, value: Any) -> None:
     """ValueError "Invalid <name>: <value>" for a value that is not at least zero."""
-    if not 0.0 <= value:
+    if not value >= 0.0:
         raise ValueError(f"Invalid {name}: {value}")
 
 
 def fresh_count() -> Tensor:
     """A count of steps as torch keeps it: a tensor of shape (), float32 unless the default is float64."""
-    return T.tensor(0.0, dtype=float64 if default_dtype() is float64 else float32)
+    return tensor(0.0, dtype=float64 if default_dtype() is float64 else float32)
 
 
 def counts_as_tensors(optimizer: Any) -> None:
@@ -65,4 +65,4 @@ def update_anyway(rule: Rule, flags: tuple[bool, ...], tensors: Sequence[Tensor]
     results = rule.evaluate(flags, [tensor.array for tensor in tensors], numbers)
     with no_grad():
         for place, result in zip(rule.places, results, strict=True):
-            tensors[place].copy_(T.from_numpy(result))
+            tensors[place].copy_(from_numpy(result))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from .. import _tensor as T
 from .._tensor import Tensor
+from .._tensor.creation import full_like
 from . import rules
 from ._update import advance, check_flags, check_not_negative, check_rate, counts_as_tensors, fresh_count, update_anyway
 from .optimizer import Group, Optimizer, Params
@@ -21,6 +21,8 @@ class Adagrad(Optimizer):
 
     Raises ValueError for a negative option.
 
+    >>> import jitgrad as torch
+    >>> from jitgrad import optim
     >>> w = torch.tensor([1.0], requires_grad=True)
     >>> optimizer = optim.Adagrad([w], lr=0.5)
     >>> (w * w).sum().backward()
@@ -76,7 +78,7 @@ class Adagrad(Optimizer):
         value = self.defaults["initial_accumulator_value"]
         state: dict[str, Any] = self.state[p]
         state["step"] = fresh_count()
-        state["sum"] = T.full_like(p, value)
+        state["sum"] = full_like(p, value)
         return state
 
     def _update(self, group: Group) -> None:

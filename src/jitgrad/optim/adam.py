@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from .. import _tensor as T
 from .._tensor import Tensor
+from .._tensor.creation import zeros_like
 from . import rules
 from ._update import advance, check_flags, check_not_negative, check_rate, counts_as_tensors, fresh_count, update_anyway
 from .optimizer import Group, Optimizer, Params
@@ -18,12 +18,14 @@ class Adam(Optimizer):
     """Steps by the mean of the gradients over the root of the mean of their squares.
 
     With `g = grad + weight_decay * p`: `exp_avg += (1 - beta1) * (g - exp_avg)`,
-    `exp_avg_sq = beta2 * exp_avg_sq + (1 - beta2) * g * g`, both divided by `1 - beta ** step` to make up for their start
-    at zero; then `p -= lr * mean / (sqrt(square) + eps)`. With `amsgrad` the largest square so far is used. State:
-    `step`, `exp_avg`, `exp_avg_sq`, `max_exp_avg_sq`.
+    `exp_avg_sq = beta2 * exp_avg_sq + (1 - beta2) * g * g`, both divided by `1 - beta ** step` to make up for their
+    start at zero; then `p -= lr * mean / (sqrt(square) + eps)`. With `amsgrad` the largest square so far is used.
+    State: `step`, `exp_avg`, `exp_avg_sq`, `max_exp_avg_sq`.
 
     Raises ValueError for a negative option or betas outside [0, 1).
 
+    >>> import jitgrad as torch
+    >>> from jitgrad import optim
     >>> w = torch.tensor([1.0], requires_grad=True)
     >>> optimizer = optim.Adam([w], lr=0.25)
     >>> (w * w).sum().backward()
@@ -119,10 +121,10 @@ def _chosen(group: Group, lr: float, decay: float) -> tuple[rules.Rule, tuple[bo
 
 def _start(state: dict[str, Any], p: Tensor, amsgrad: bool) -> None:
     state["step"] = fresh_count()
-    state["exp_avg"] = T.zeros_like(p)
-    state["exp_avg_sq"] = T.zeros_like(p)
+    state["exp_avg"] = zeros_like(p)
+    state["exp_avg_sq"] = zeros_like(p)
     if amsgrad:
-        state["max_exp_avg_sq"] = T.zeros_like(p)
+        state["max_exp_avg_sq"] = zeros_like(p)
 
 
 def _with_largest(
@@ -154,6 +156,8 @@ def _check_betas(betas: tuple[Any, Any], foreach: bool) -> None:
 class AdamW(Adam):
     """Adam whose weights decay by themselves, `p *= 1 - lr * weight_decay`, instead of through the gradient.
 
+    >>> import jitgrad as torch
+    >>> from jitgrad import optim
     >>> w = torch.tensor([1.0], requires_grad=True)
     >>> optimizer = optim.AdamW([w], lr=0.25, weight_decay=0.0)
     >>> (w * w).sum().backward()

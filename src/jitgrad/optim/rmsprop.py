@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from .. import _tensor as T
 from .._tensor import Tensor
+from .._tensor.creation import zeros_like
 from . import rules
 from ._update import advance, check_flags, check_not_negative, check_rate, counts_as_tensors, fresh_count, update_anyway
 from .optimizer import Group, Optimizer, Params
@@ -30,6 +30,8 @@ class RMSprop(Optimizer):
 
     Raises ValueError for a negative option.
 
+    >>> import jitgrad as torch
+    >>> from jitgrad import optim
     >>> w = torch.tensor([1.0], requires_grad=True)
     >>> optimizer = optim.RMSprop([w], lr=0.05, alpha=0.99)
     >>> (w * w).sum().backward()
@@ -96,11 +98,11 @@ class RMSprop(Optimizer):
                 state["step"] = fresh_count()
                 for name in ("square_avg", "momentum_buffer", "grad_avg"):
                     if name in names:
-                        state[name] = T.zeros_like(p)
+                        state[name] = zeros_like(p)
             advance(state["step"])
             held = [state[name] for name in names]
             meta = p.meta
-            if g.meta is meta and meta.plain and all([tensor.meta is meta for tensor in held]):
+            if g.meta is meta and meta.plain and all(tensor.meta is meta for tensor in held):
                 meta.k[kernel](p.array, g.array, *[tensor.array for tensor in held], *numbers)
                 p._bump()
             else:

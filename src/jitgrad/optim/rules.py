@@ -1,9 +1,10 @@
 """The update rules of the optimizers, as mathematics: what one element of a parameter and of the state becomes.
 
-A rule is a function over scalars. Its first arguments are the arrays it works on (the parameter, its gradient, the state), then
-come the numbers that may change from step to step, then, by keyword, the flags that choose between forms of the rule. It returns
-the new values of all arrays but the gradient, in the order of the arguments. Each combination of flags in use becomes one kernel
-per dtype; the same expressions are what the compiler fuses and what the tests evaluate with NumPy.
+A rule is a function over scalars. Its first arguments are the arrays it works on (the parameter, its gradient, the
+state), then come the numbers that may change from step to step, then, by keyword, the flags that choose between forms
+of the rule. It returns the new values of all arrays but the gradient, in the order of the arguments. Each combination
+of flags in use becomes one kernel per dtype; the same expressions are what the compiler fuses and what the tests
+evaluate with NumPy.
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ from .._kernels.registry import Kernel
 from .._kernels.updates import update_kernel
 
 GRADIENT = "g"
+X = Any  # a scalar: an expression while a rule is traced
+Step = Any  # one, or a tuple of several
 
 
 class Rule:
@@ -59,7 +62,7 @@ class Rule:
         return trace(self.function, self.arrays, self.params, **dict(zip(self.flags, flags, strict=True)))
 
     def evaluate(self, flags: tuple[bool, ...], arrays: Sequence[Any], numbers: Sequence[float]) -> tuple[Any, ...]:
-        """The new values of the arrays `written`, by interpretation: any dtype and strides, nothing changed in place."""
+        """New values of the arrays `written`, by interpretation: any dtype and strides, nothing changed in place."""
         named = dict(zip((*self.arrays, *self.params), (*arrays, *numbers), strict=True))
         return evaluate(self.outputs(flags), named, arrays[0].dtype)
 
@@ -69,7 +72,7 @@ def rule(states: int) -> Callable[[Callable[..., Any]], Rule]:
     return lambda function: Rule(function, states)
 
 
-def _direction(p: Any, g: Any, weight_decay: Any, maximize: bool, decay: bool) -> Any:
+def _direction(p: X, g: X, weight_decay: X, maximize: bool, decay: bool) -> X:
     """The gradient as it is used: turned round, and with the pull of the weights towards zero."""
     if maximize:
         g = -g
@@ -77,17 +80,17 @@ def _direction(p: Any, g: Any, weight_decay: Any, maximize: bool, decay: bool) -
 
 
 @rule(states=0)
-def sgd(p: Any, g: Any, lr: Any, weight_decay: Any, *, maximize: bool, decay: bool) -> Any:
+def sgd(p: X, g: X, lr: X, weight_decay: X, *, maximize: bool, decay: bool) -> Step:
     """Plain gradient descent."""
     return p - lr * _direction(p, g, weight_decay, maximize, decay)
 
 
 @rule(states=1)
 def sgd_momentum(
-    p: Any, g: Any, momentum_buffer: Any, lr: Any, weight_decay: Any, momentum: Any, share: Any,
-    *, maximize: bool, decay: bool, nesterov: bool,
-) -> Any:  # fmt: skip
-    """Gradient descent with momentum; `share` of the gradient enters the buffer (1 - dampening; all of the first one)."""
+    p: X, g: X, momentum_buffer: X, lr: X, weight_decay: X, momentum: X, share: X, *, maximize: bool, decay: bool,
+    nesterov: bool,
+) -> Step:  # fmt: skip
+    """Gradient descent with momentum; `share` of the gradient (1 - dampening, all of the first) enters the buffer."""
     g = _direction(p, g, weight_decay, maximize, decay)
     buffer = momentum * momentum_buffer + share * g
     return p - lr * (g + momentum * buffer if nesterov else buffer), buffer
@@ -95,11 +98,12 @@ def sgd_momentum(
 
 @rule(states=2)
 def adam(
-    p: Any, g: Any, exp_avg: Any, exp_avg_sq: Any, lr: Any, eps: Any, weight_decay: Any, rest1: Any, beta2: Any, rest2: Any,
-    root: Any, *, maximize: bool, decay: bool,
-) -> Any:  # fmt: skip
-    """Adam. `rest1` and `rest2` are 1 - beta (taken in double precision); `lr` is divided by the correction of the first
-    moment, `root` is the root of that of the second."""
+    p: X, g: X, exp_avg: X, exp_avg_sq: X, lr: X, eps: X, weight_decay: X, rest1: X, beta2: X, rest2: X, root: X, *,
+    maximize: bool, decay: bool,
+) -> Step:  # fmt: skip
+    """Adam. `rest1` and `rest2` are 1 - beta, in double precision; `lr` comes divided by the correction of the mean,
+    `root` is the root of that of the square.
+    """
     g = _direction(p, g, weight_decay, maximize, decay)
     mean = exp_avg + rest1 * (g - exp_avg)
     square = beta2 * exp_avg_sq + rest2 * (g * g)
@@ -108,9 +112,9 @@ def adam(
 
 @rule(states=3)
 def amsgrad(
-    p: Any, g: Any, exp_avg: Any, exp_avg_sq: Any, max_exp_avg_sq: Any, lr: Any, eps: Any, weight_decay: Any, rest1: Any,
-    beta2: Any, rest2: Any, root: Any, *, maximize: bool, decay: bool,
-) -> Any:  # fmt: skip
+    p: X, g: X, exp_avg: X, exp_avg_sq: X, max_exp_avg_sq: X, lr: X, eps: X, weight_decay: X, rest1: X, beta2: X,
+    rest2: X, root: X, *, maximize: bool, decay: bool,
+) -> Step:  # fmt: skip
     """Adam with the largest second moment so far."""
     g = _direction(p, g, weight_decay, maximize, decay)
     mean = exp_avg + rest1 * (g - exp_avg)
@@ -121,9 +125,9 @@ def amsgrad(
 
 @rule(states=2)
 def adamw(
-    p: Any, g: Any, exp_avg: Any, exp_avg_sq: Any, lr: Any, eps: Any, shrink: Any, rest1: Any, beta2: Any, rest2: Any,
-    root: Any, *, maximize: bool,
-) -> Any:  # fmt: skip
+    p: X, g: X, exp_avg: X, exp_avg_sq: X, lr: X, eps: X, shrink: X, rest1: X, beta2: X, rest2: X, root: X, *,
+    maximize: bool,
+) -> Step:  # fmt: skip
     """Adam whose weights shrink by themselves: `shrink` is 1 - lr * weight_decay."""
     return adam.function(
         p * shrink, g, exp_avg, exp_avg_sq, lr, eps, 0, rest1, beta2, rest2, root, maximize=maximize, decay=False
@@ -132,9 +136,9 @@ def adamw(
 
 @rule(states=3)
 def adamw_amsgrad(
-    p: Any, g: Any, exp_avg: Any, exp_avg_sq: Any, max_exp_avg_sq: Any, lr: Any, eps: Any, shrink: Any, rest1: Any,
-    beta2: Any, rest2: Any, root: Any, *, maximize: bool,
-) -> Any:  # fmt: skip
+    p: X, g: X, exp_avg: X, exp_avg_sq: X, max_exp_avg_sq: X, lr: X, eps: X, shrink: X, rest1: X, beta2: X, rest2: X,
+    root: X, *, maximize: bool,
+) -> Step:  # fmt: skip
     """AdamW with the largest second moment so far."""
     return amsgrad.function(
         p * shrink, g, exp_avg, exp_avg_sq, max_exp_avg_sq, lr, eps, 0, rest1, beta2, rest2, root,
@@ -144,9 +148,8 @@ def adamw_amsgrad(
 
 @rule(states=1)
 def rmsprop(
-    p: Any, g: Any, square_avg: Any, lr: Any, eps: Any, weight_decay: Any, alpha: Any, rest: Any,
-    *, maximize: bool, decay: bool,
-) -> Any:  # fmt: skip
+    p: X, g: X, square_avg: X, lr: X, eps: X, weight_decay: X, alpha: X, rest: X, *, maximize: bool, decay: bool,
+) -> Step:  # fmt: skip
     """RMSprop; `rest` is 1 - alpha."""
     g = _direction(p, g, weight_decay, maximize, decay)
     square = alpha * square_avg + rest * (g * g)
@@ -155,9 +158,9 @@ def rmsprop(
 
 @rule(states=2)
 def rmsprop_momentum(
-    p: Any, g: Any, square_avg: Any, momentum_buffer: Any, lr: Any, eps: Any, weight_decay: Any, alpha: Any, rest: Any,
-    momentum: Any, *, maximize: bool, decay: bool,
-) -> Any:  # fmt: skip
+    p: X, g: X, square_avg: X, momentum_buffer: X, lr: X, eps: X, weight_decay: X, alpha: X, rest: X, momentum: X, *,
+    maximize: bool, decay: bool,
+) -> Step:  # fmt: skip
     """RMSprop with momentum."""
     g = _direction(p, g, weight_decay, maximize, decay)
     square = alpha * square_avg + rest * (g * g)
@@ -167,9 +170,9 @@ def rmsprop_momentum(
 
 @rule(states=2)
 def rmsprop_centered(
-    p: Any, g: Any, square_avg: Any, grad_avg: Any, lr: Any, eps: Any, weight_decay: Any, alpha: Any, rest: Any,
-    *, maximize: bool, decay: bool,
-) -> Any:  # fmt: skip
+    p: X, g: X, square_avg: X, grad_avg: X, lr: X, eps: X, weight_decay: X, alpha: X, rest: X, *, maximize: bool,
+    decay: bool,
+) -> Step:  # fmt: skip
     """RMSprop by the variance of the gradient instead of its second moment."""
     g = _direction(p, g, weight_decay, maximize, decay)
     square = alpha * square_avg + rest * (g * g)
@@ -179,9 +182,9 @@ def rmsprop_centered(
 
 @rule(states=3)
 def rmsprop_centered_momentum(
-    p: Any, g: Any, square_avg: Any, grad_avg: Any, momentum_buffer: Any, lr: Any, eps: Any, weight_decay: Any, alpha: Any,
-    rest: Any, momentum: Any, *, maximize: bool, decay: bool,
-) -> Any:  # fmt: skip
+    p: X, g: X, square_avg: X, grad_avg: X, momentum_buffer: X, lr: X, eps: X, weight_decay: X, alpha: X, rest: X,
+    momentum: X, *, maximize: bool, decay: bool,
+) -> Step:  # fmt: skip
     """RMSprop by the variance of the gradient, with momentum."""
     g = _direction(p, g, weight_decay, maximize, decay)
     square = alpha * square_avg + rest * (g * g)
@@ -191,9 +194,7 @@ def rmsprop_centered_momentum(
 
 
 @rule(states=1)
-def adagrad(
-    p: Any, g: Any, sum: Any, lr: Any, eps: Any, weight_decay: Any, *, maximize: bool, decay: bool
-) -> Any:
+def adagrad(p: X, g: X, sum: X, lr: X, eps: X, weight_decay: X, *, maximize: bool, decay: bool) -> Step:
     """Adagrad: the steps shrink with the sum of all squared gradients."""
     g = _direction(p, g, weight_decay, maximize, decay)
     total = sum + g * g

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from .. import _tensor as T
 from .._tensor import Tensor
+from .._tensor.creation import zeros_like
 from . import rules
 from ._update import check_flags, check_not_negative, check_rate, update_anyway
 from .optimizer import Group, Optimizer, Params
@@ -22,6 +22,8 @@ class SGD(Optimizer):
 
     Raises ValueError for a negative option, or for `nesterov` without momentum or with dampening.
 
+    >>> import jitgrad as torch
+    >>> from jitgrad import optim
     >>> w = torch.tensor([1.0], requires_grad=True)
     >>> optimizer = optim.SGD([w], lr=0.5)
     >>> (w * w).sum().backward()
@@ -105,7 +107,7 @@ class SGD(Optimizer):
             buffer = state.get("momentum_buffer")
             share = rest
             if buffer is None:  # the first gradient goes in as a whole
-                buffer = state["momentum_buffer"] = T.zeros_like(p)
+                buffer = state["momentum_buffer"] = zeros_like(p)
                 share = 1.0
             meta = p.meta
             if g.meta is meta and buffer.meta is meta and meta.plain:

@@ -9,13 +9,15 @@ from typing import Any, Generic, TypeVar
 
 import numpy as np
 
-from .. import _tensor as T
 from .._core.dtypes import float64, int64
 from .._tensor import Tensor
+from .._tensor import _functions as T
+from .._tensor.creation import arange, as_tensor, tensor
+from .._tensor.random import Generator, randperm
 
 __all__ = ["DataLoader", "Dataset", "Subset", "TensorDataset", "default_collate", "random_split"]
 
-Sample = TypeVar("Sample", covariant=True)
+Sample = TypeVar("Sample")
 Collate = Callable[[list[Any]], Any]
 
 
@@ -34,6 +36,8 @@ class TensorDataset(Dataset[tuple[Tensor, ...]]):
 
     A `DataLoader` takes a whole batch out of it by one look-up per tensor.
 
+    >>> import jitgrad as torch
+    >>> from jitgrad import utils
     >>> dataset = utils.data.TensorDataset(torch.ones(5, 2), torch.arange(5))
     >>> len(dataset), dataset[3][1]
     (5, tensor(3))
@@ -75,6 +79,8 @@ def random_split(dataset: Any, lengths: Sequence[float], generator: Any = None) 
 
     Raises ValueError when the lengths don't add up to that of the dataset.
 
+    >>> import jitgrad as torch
+    >>> from jitgrad import utils
     >>> train, test = utils.data.random_split(utils.data.TensorDataset(torch.arange(10)), [0.7, 0.3])
     >>> len(train), len(test)
     (7, 3)
@@ -91,7 +97,7 @@ def random_split(dataset: Any, lengths: Sequence[float], generator: Any = None) 
         counts = [int(length) for length in lengths]
     if sum(counts) != total:
         raise ValueError("Sum of input lengths does not equal the length of the input dataset!")
-    order = T.randperm(total, generator=generator).tolist()
+    order = randperm(total, generator=generator).tolist()
     ends = list(accumulate(counts))
     return [Subset(dataset, order[end - count : end]) for count, end in zip(counts, ends, strict=True)]
 
@@ -105,11 +111,11 @@ def default_collate(batch: list[Any]) -> Any:
     if isinstance(first, Tensor):
         return T.stack(batch, 0)
     if isinstance(first, np.ndarray | np.generic):
-        return T.stack([T.as_tensor(array) for array in batch], 0)
+        return T.stack([as_tensor(array) for array in batch], 0)
     if isinstance(first, float):
-        return T.tensor(batch, dtype=float64)
+        return tensor(batch, dtype=float64)
     if isinstance(first, int):
-        return T.tensor(batch)
+        return tensor(batch)
     if isinstance(first, str | bytes):
         return batch
     if isinstance(first, Mapping):
@@ -138,6 +144,8 @@ class DataLoader(Generic[Sample]):
 
     Everything happens in the calling thread: `num_workers`, `pin_memory` and the like are accepted and ignored.
 
+    >>> import jitgrad as torch
+    >>> from jitgrad import utils
     >>> loader = utils.data.DataLoader(utils.data.TensorDataset(torch.arange(5)), batch_size=2)
     >>> [batch.tolist() for (batch,) in loader]
     [[0, 1], [2, 3], [4]]
@@ -165,7 +173,7 @@ class DataLoader(Generic[Sample]):
         if num_workers < 0:
             raise ValueError("num_workers option should be non-negative; use num_workers=0 to disable multiprocessing.")
         if seed is not None:
-            generator = T.Generator()
+            generator = Generator()
             generator.manual_seed(seed)
         self.dataset = dataset
         self.batch_size = None if batch_sampler is not None else batch_size
@@ -194,7 +202,7 @@ class DataLoader(Generic[Sample]):
         at_once = _batcher(self.dataset) if self.collate_fn is default_collate else None
         for indices in self._batches():
             if at_once is not None:
-                yield at_once(indices if isinstance(indices, Tensor) else T.tensor(list(indices), dtype=int64))
+                yield at_once(indices if isinstance(indices, Tensor) else tensor(list(indices), dtype=int64))
             else:
                 yield self.collate_fn(self._samples(indices.tolist() if isinstance(indices, Tensor) else indices))
 
@@ -202,7 +210,7 @@ class DataLoader(Generic[Sample]):
         if self.sampler is not None:
             return self.sampler
         count = len(self.dataset)
-        return T.randperm(count, generator=self.generator).tolist() if self.shuffle else range(count)
+        return randperm(count, generator=self.generator).tolist() if self.shuffle else range(count)
 
     def _batches(self) -> Iterator[Any]:
         """The indices of each batch: a tensor, or what a sampler gave."""
@@ -217,7 +225,7 @@ class DataLoader(Generic[Sample]):
                     yield batch
             return
         count = len(self.dataset)
-        order = T.randperm(count, generator=self.generator) if self.shuffle else T.arange(count)
+        order = randperm(count, generator=self.generator) if self.shuffle else arange(count)
         for start in range(0, len(self) * self.batch_size, self.batch_size):
             yield order[start : start + self.batch_size]
 
@@ -230,9 +238,7 @@ def _check_options(batch_size: Any, shuffle: Any, sampler: Any, batch_sampler: A
     if sampler is not None and shuffle:
         raise ValueError("sampler option is mutually exclusive with shuffle")
     if batch_sampler is not None and (batch_size != 1 or shuffle or sampler is not None or drop_last):
-        raise ValueError(
-            "batch_sampler option is mutually exclusive with batch_size, shuffle, sampler, and drop_last"
-        )
+        raise ValueError("batch_sampler option is mutually exclusive with batch_size, shuffle, sampler, and drop_last")
     if batch_size is None:
         if drop_last:
             raise ValueError("batch_size=None option disables auto-batching and is mutually exclusive with drop_last")
@@ -249,5 +255,5 @@ def _batcher(dataset: Any) -> Callable[[Tensor], list[Tensor]] | None:
     inner = _batcher(dataset.dataset)
     if inner is None:
         return None
-    places = T.tensor(list(dataset.indices), dtype=int64)
+    places = tensor(list(dataset.indices), dtype=int64)
     return lambda indices: inner(places.index_select(0, indices))

@@ -1,8 +1,8 @@
 """How an elementwise kernel reads and writes its arrays.
 
 `load` and `store` tell LLVM that what one element stores no other element reads. The loop then vectorises without a
-test for overlap, also in place, where that test would send it to the scalar loop (10x slower). True of a kernel that stores
-once per element, from what it loaded at the same position: an output may be one of the inputs, but not overlap one.
+test for overlap, also in place, where that test would send it to the scalar loop (10x slower). True of a kernel that
+stores once per element, from what it loaded at the same position: an output may be an input, but not overlap one.
 """
 
 from __future__ import annotations

@@ -34,15 +34,15 @@ from .parameters import ParameterDict, ParameterList
 from .sparse import Embedding
 
 __all__ = [
+    "ELU",
+    "GELU",
     "BCELoss",
     "BCEWithLogitsLoss",
     "BatchNorm1d",
     "CrossEntropyLoss",
     "Dropout",
-    "ELU",
     "Embedding",
     "Flatten",
-    "GELU",
     "HuberLoss",
     "Identity",
     "L1Loss",

@@ -42,8 +42,11 @@ class Members:
         if not isinstance(name, str):
             raise TypeError(f"{kind} name should be a string. Got {type_name(name)}")
         if "." in name:
-            raise KeyError(f'{kind} name can\'t contain ".", got: {name}' if kind == "module" else
-                           f'{kind} name can\'t contain "."')
+            raise KeyError(
+                f'{kind} name can\'t contain ".", got: {name}'
+                if kind == "module"
+                else f'{kind} name can\'t contain "."'
+            )
         if name == "":
             raise KeyError(f'{kind} name can\'t be empty string ""')
         if name not in members and hasattr(self, name):
@@ -80,8 +83,8 @@ class Members:
                 )
             if param.grad_fn is not None:
                 raise ValueError(
-                    f"Cannot assign non-leaf Tensor to parameter '{name}'. Model parameters must be created explicitly. "
-                    f"To express '{name}' as a function of another Tensor, compute the value in the forward() method."
+                    f"Cannot assign non-leaf Tensor to parameter '{name}'. Model parameters must be created explicitly."
+                    f" To express '{name}' as a function of another Tensor, compute the value in the forward() method."
                 )
             param = _hooks.registered(_hooks.PARAMETER_REGISTRATION, self, name, param)
         self._parameters[name] = param

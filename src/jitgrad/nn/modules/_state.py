@@ -61,7 +61,9 @@ class _Loading:
         if strict:
             for kind, keys in (("Unexpected", self.keys.unexpected_keys), ("Missing", self.keys.missing_keys)):
                 if keys:
-                    errors.insert(0, f"{kind} key(s) in state_dict: {', '.join(f'{chr(34)}{k}{chr(34)}' for k in keys)}. ")
+                    errors.insert(
+                        0, f"{kind} key(s) in state_dict: {', '.join(f'{chr(34)}{k}{chr(34)}' for k in keys)}. "
+                    )
         if errors:
             raise RuntimeError(f"Error(s) in loading state_dict for {name}:\n\t" + "\n\t".join(errors))
 
@@ -197,8 +199,8 @@ class State(Members):
                     self.__setattr__(name, value.requires_grad_(member.requires_grad))
         except Exception as error:
             return (
-                f'While copying the parameter named "{key}", whose dimensions in the model are {member.shape} and whose '
-                f"dimensions in the checkpoint are {value.shape}, an exception occurred : {error.args}."
+                f'While copying the parameter named "{key}", whose dimensions in the model are {member.shape} and '
+                f"whose dimensions in the checkpoint are {value.shape}, an exception occurred : {error.args}."
             )
         return None
 
@@ -236,7 +238,8 @@ class State(Members):
 
     def register_load_state_dict_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
         """Call `hook(module, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs)`
-        before the module's own entries are loaded."""
+        before the module's own entries are loaded.
+        """
         return add_hook(self._load_state_dict_pre_hooks, hook)
 
     def register_load_state_dict_post_hook(self, hook: Callable[..., Any]) -> RemovableHandle:

@@ -1,9 +1,10 @@
+# ruff: noqa: D102  (forward and extra_repr are described by their base)
 """Nonlinearities."""
 
 from __future__ import annotations
 
-from ... import _tensor as T
 from ..._tensor import Tensor
+from ..._tensor import _functions as T
 from .. import functional as F
 from .module import Module
 
@@ -25,6 +26,8 @@ __all__ = [
 class ReLU(Module):
     """`max(x, 0)` of each element, any shape; NaN stays NaN.
 
+    >>> import jitgrad as torch
+    >>> from jitgrad import nn
     >>> nn.ReLU()(torch.tensor([-1.0, 2.0])).tolist()
     [0.0, 2.0]
     """
@@ -43,6 +46,8 @@ class ReLU(Module):
 class LeakyReLU(Module):
     """Each element, multiplied by `negative_slope` where it is negative.
 
+    >>> import jitgrad as torch
+    >>> from jitgrad import nn
     >>> nn.LeakyReLU(0.5)(torch.tensor([-1.0, 2.0])).tolist()
     [-0.5, 2.0]
     """
@@ -62,6 +67,8 @@ class LeakyReLU(Module):
 class ELU(Module):
     """Each element, `alpha * (exp(x) - 1)` where it is negative.
 
+    >>> import jitgrad as torch
+    >>> from jitgrad import nn
     >>> nn.ELU()(torch.tensor([0.0, 2.0])).tolist()
     [0.0, 2.0]
     """
@@ -81,6 +88,8 @@ class ELU(Module):
 class GELU(Module):
     """`x * P(N(0, 1) <= x)` of each element; `approximate="tanh"` takes a cheaper curve.
 
+    >>> import jitgrad as torch
+    >>> from jitgrad import nn
     >>> nn.GELU()(torch.tensor([0.0, 20.0])).tolist()
     [0.0, 20.0]
     """
@@ -99,6 +108,8 @@ class GELU(Module):
 class SiLU(Module):
     """`x * sigmoid(x)` of each element.
 
+    >>> import jitgrad as torch
+    >>> from jitgrad import nn
     >>> nn.SiLU()(torch.tensor([0.0])).tolist()
     [0.0]
     """
@@ -117,6 +128,8 @@ class SiLU(Module):
 class Sigmoid(Module):
     """`1 / (1 + exp(-x))` of each element.
 
+    >>> import jitgrad as torch
+    >>> from jitgrad import nn
     >>> nn.Sigmoid()(torch.tensor([0.0])).tolist()
     [0.5]
     """
@@ -128,6 +141,8 @@ class Sigmoid(Module):
 class Tanh(Module):
     """Hyperbolic tangent of each element.
 
+    >>> import jitgrad as torch
+    >>> from jitgrad import nn
     >>> nn.Tanh()(torch.tensor([0.0])).tolist()
     [0.0]
     """
@@ -139,6 +154,8 @@ class Tanh(Module):
 class Softplus(Module):
     """`log(1 + exp(beta * x)) / beta` of each element; x itself where `beta * x` is above `threshold`.
 
+    >>> import jitgrad as torch
+    >>> from jitgrad import nn
     >>> nn.Softplus()(torch.tensor([30.0])).tolist()
     [30.0]
     """
@@ -158,6 +175,8 @@ class Softplus(Module):
 class LogSigmoid(Module):
     """Logarithm of the sigmoid of each element, without overflow.
 
+    >>> import jitgrad as torch
+    >>> from jitgrad import nn
     >>> nn.LogSigmoid()(torch.tensor([1000.0, -1000.0])).tolist()
     [0.0, -1000.0]
     """
@@ -169,6 +188,8 @@ class LogSigmoid(Module):
 class Softmax(Module):
     """`exp(x) / sum(exp(x))` along `dim`, without overflow.
 
+    >>> import jitgrad as torch
+    >>> from jitgrad import nn
     >>> nn.Softmax(dim=1)(torch.zeros(1, 4)).tolist()
     [[0.25, 0.25, 0.25, 0.25]]
     """
@@ -187,6 +208,8 @@ class Softmax(Module):
 class LogSoftmax(Module):
     """Logarithm of the softmax along `dim`.
 
+    >>> import jitgrad as torch
+    >>> from jitgrad import nn
     >>> nn.LogSoftmax(dim=0)(torch.zeros(1)).tolist()
     [0.0]
     """

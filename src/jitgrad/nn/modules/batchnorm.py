@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from ... import _tensor as T
 from ..._core.dtypes import dtype as DType
 from ..._core.dtypes import int64
 from ..._tensor import Tensor
+from ..._tensor.creation import empty, ones, tensor, zeros
 from .. import functional as F
 from .. import init
 from ..parameter import Parameter
@@ -49,12 +49,12 @@ class _BatchNorm(Module):
         self.affine = affine
         self.track_running_stats = track_running_stats
         for name, wanted in (("weight", affine), ("bias", affine and bias)):
-            empty = Parameter(T.empty(num_features, device=device, dtype=dtype)) if wanted else None
-            self.register_parameter(name, empty)
+            fresh = Parameter(empty(num_features, device=device, dtype=dtype)) if wanted else None
+            self.register_parameter(name, fresh)
         tracked = track_running_stats
-        self.register_buffer("running_mean", T.zeros(num_features, device=device, dtype=dtype) if tracked else None)
-        self.register_buffer("running_var", T.ones(num_features, device=device, dtype=dtype) if tracked else None)
-        self.register_buffer("num_batches_tracked", T.tensor(0, dtype=int64, device=device) if tracked else None)
+        self.register_buffer("running_mean", zeros(num_features, device=device, dtype=dtype) if tracked else None)
+        self.register_buffer("running_var", ones(num_features, device=device, dtype=dtype) if tracked else None)
+        self.register_buffer("num_batches_tracked", tensor(0, dtype=int64, device=device) if tracked else None)
         self.reset_parameters()
 
     def reset_running_stats(self) -> None:
@@ -118,6 +118,8 @@ class BatchNorm1d(_BatchNorm):
 
     Raises ValueError for another number of dimensions, or for a single value per channel in training.
 
+    >>> import jitgrad as torch
+    >>> from jitgrad import nn
     >>> layer = nn.BatchNorm1d(3)
     >>> layer(torch.ones(4, 3)).shape, layer.num_batches_tracked.item()
     (torch.Size([4, 3]), 1)

@@ -1,3 +1,4 @@
+# ruff: noqa: D102  (forward and extra_repr are described by their base)
 """Modules that hold other modules."""
 
 from __future__ import annotations
@@ -65,6 +66,8 @@ class _Numbered(Module):
 class Sequential(_Numbered):
     """Modules one after the other, given as arguments or as an OrderedDict with their names.
 
+    >>> import jitgrad as torch
+    >>> from jitgrad import nn
     >>> model = nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 1))
     >>> model(torch.ones(2, 3)).shape
     torch.Size([2, 1])
@@ -146,6 +149,7 @@ def _expect_count(module: Sequential, other: object) -> None:
 class ModuleList(_Numbered):
     """A list of modules, to be called by whoever holds it.
 
+    >>> from jitgrad import nn
     >>> layers = nn.ModuleList([nn.Linear(2, 2) for _ in range(3)])
     >>> layers
     ModuleList(
@@ -174,9 +178,7 @@ class ModuleList(_Numbered):
     def extend(self, modules: Iterable[Module]) -> ModuleList:
         """Add modules at the end."""
         if not isinstance(modules, Iterable):
-            raise TypeError(
-                "ModuleList.extend should be called with an iterable, but got " + type(modules).__name__
-            )
+            raise TypeError("ModuleList.extend should be called with an iterable, but got " + type(modules).__name__)
         for module in list(modules):
             self.append(module)
         return self
@@ -200,6 +202,7 @@ class ModuleList(_Numbered):
 class ModuleDict(Module):
     """Modules by name, in the order they were put in.
 
+    >>> from jitgrad import nn
     >>> choices = nn.ModuleDict({"linear": nn.Linear(2, 2), "none": nn.Identity()})
     >>> list(choices)
     ['linear', 'none']

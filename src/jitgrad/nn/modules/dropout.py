@@ -1,3 +1,4 @@
+# ruff: noqa: D102  (forward and extra_repr are described by their base)
 """Noise that keeps a network from relying on single features."""
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ class Dropout(Module):
 
     Raises ValueError for a `p` that is no probability.
 
+    >>> import jitgrad as torch
+    >>> from jitgrad import nn
     >>> nn.Dropout(0.5).eval()(torch.ones(3)).tolist()
     [1.0, 1.0, 1.0]
     """

@@ -1,3 +1,4 @@
+# ruff: noqa: D102  (forward and extra_repr are described by their base)
 """Changing the shape between layers."""
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ __all__ = ["Flatten", "Unflatten"]
 class Flatten(Module):
     """Joins the dimensions from `start_dim` to `end_dim` into one; the batch is kept by default.
 
+    >>> import jitgrad as torch
+    >>> from jitgrad import nn
     >>> nn.Flatten()(torch.ones(5, 2, 3)).shape
     torch.Size([5, 6])
     """
@@ -32,6 +35,8 @@ class Flatten(Module):
 class Unflatten(Module):
     """Splits dimension `dim` into `unflattened_size`.
 
+    >>> import jitgrad as torch
+    >>> from jitgrad import nn
     >>> nn.Unflatten(1, (2, 3))(torch.ones(5, 6)).shape
     torch.Size([5, 2, 3])
     """
@@ -39,11 +44,14 @@ class Unflatten(Module):
     def __init__(self, dim: int, unflattened_size: Sequence[int]) -> None:
         super().__init__()
         if not isinstance(unflattened_size, tuple | list):
-            raise TypeError(f"unflattened_size must be a tuple of ints, but found type {type(unflattened_size).__name__}")
+            raise TypeError(
+                f"unflattened_size must be a tuple of ints, but found type {type(unflattened_size).__name__}"
+            )
         for index, size in enumerate(unflattened_size):
             if not isinstance(size, int):
                 raise TypeError(
-                    f"unflattened_size must be tuple of ints, but found element of type {type(size).__name__} at pos {index}"
+                    "unflattened_size must be tuple of ints, "
+                    f"but found element of type {type(size).__name__} at pos {index}"
                 )
         self.dim = dim
         self.unflattened_size = unflattened_size

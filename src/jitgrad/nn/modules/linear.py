@@ -1,3 +1,4 @@
+# ruff: noqa: D102  (forward and extra_repr are described by their base)
 """Affine maps."""
 
 from __future__ import annotations
@@ -5,9 +6,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from ... import _tensor as T
 from ..._core.dtypes import dtype as DType
 from ..._tensor import Tensor
+from ..._tensor.creation import empty
 from .. import functional as F
 from .. import init
 from ..parameter import Parameter
@@ -19,6 +20,8 @@ __all__ = ["Identity", "Linear"]
 class Identity(Module):
     """Gives back what it is given; takes any arguments and ignores them.
 
+    >>> import jitgrad as torch
+    >>> from jitgrad import nn
     >>> nn.Identity(54, unused=True)(torch.ones(2)).shape
     torch.Size([2])
     """
@@ -38,6 +41,8 @@ class Linear(Module):
 
     Raises RuntimeError when the input has another number of features or another dtype than the weight.
 
+    >>> import jitgrad as torch
+    >>> from jitgrad import nn
     >>> nn.Linear(3, 2)(torch.ones(5, 3)).shape
     torch.Size([5, 2])
     """
@@ -51,9 +56,9 @@ class Linear(Module):
         super().__init__()
         self.in_features = in_features
         self.out_features = out_features
-        self.weight = Parameter(T.empty((out_features, in_features), device=device, dtype=dtype))
+        self.weight = Parameter(empty((out_features, in_features), device=device, dtype=dtype))
         if bias:
-            self.bias = Parameter(T.empty(out_features, device=device, dtype=dtype))
+            self.bias = Parameter(empty(out_features, device=device, dtype=dtype))
         else:
             self.register_parameter("bias", None)
         self.reset_parameters()

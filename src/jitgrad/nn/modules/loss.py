@@ -1,3 +1,4 @@
+# ruff: noqa: D102  (forward and extra_repr are described by their base)
 """Losses as modules."""
 
 from __future__ import annotations
@@ -48,6 +49,8 @@ class _WeightedLoss(_Loss):
 class MSELoss(_Loss):
     """Mean squared distance; see `functional.mse_loss`.
 
+    >>> import jitgrad as torch
+    >>> from jitgrad import nn
     >>> nn.MSELoss()(torch.tensor([1.0, 3.0]), torch.tensor([1.0, 1.0])).item()
     2.0
     """
@@ -59,6 +62,8 @@ class MSELoss(_Loss):
 class L1Loss(_Loss):
     """Mean distance; see `functional.l1_loss`.
 
+    >>> import jitgrad as torch
+    >>> from jitgrad import nn
     >>> nn.L1Loss()(torch.tensor([1.0, 3.0]), torch.tensor([1.0, 1.0])).item()
     1.0
     """
@@ -70,6 +75,8 @@ class L1Loss(_Loss):
 class SmoothL1Loss(_Loss):
     """Squared below a distance of `beta`, linear above; see `functional.smooth_l1_loss`.
 
+    >>> import jitgrad as torch
+    >>> from jitgrad import nn
     >>> nn.SmoothL1Loss()(torch.tensor([3.0]), torch.tensor([1.0])).item()
     1.5
     """
@@ -91,6 +98,8 @@ class SmoothL1Loss(_Loss):
 class HuberLoss(_Loss):
     """Squared below a distance of `delta`, linear above; see `functional.huber_loss`.
 
+    >>> import jitgrad as torch
+    >>> from jitgrad import nn
     >>> nn.HuberLoss(delta=2.0)(torch.tensor([4.0]), torch.tensor([1.0])).item()
     4.0
     """
@@ -108,6 +117,8 @@ class HuberLoss(_Loss):
 class NLLLoss(_WeightedLoss):
     """Minus the log-probability of the target class; see `functional.nll_loss`.
 
+    >>> import jitgrad as torch
+    >>> from jitgrad import nn
     >>> nn.NLLLoss()(torch.tensor([[-1.0, -2.0]]), torch.tensor([1])).item()
     2.0
     """
@@ -130,6 +141,8 @@ class NLLLoss(_WeightedLoss):
 class CrossEntropyLoss(_WeightedLoss):
     """Minus the log-probability of the target class, from logits; see `functional.cross_entropy`.
 
+    >>> import jitgrad as torch
+    >>> from jitgrad import nn
     >>> loss = nn.CrossEntropyLoss()(torch.zeros(5, 4), torch.tensor([0, 1, 2, 3, 0]))
     >>> round(loss.item(), 4)
     1.3863
@@ -157,6 +170,8 @@ class CrossEntropyLoss(_WeightedLoss):
 class BCELoss(_WeightedLoss):
     """Cross entropy of probabilities for two classes; see `functional.binary_cross_entropy`.
 
+    >>> import jitgrad as torch
+    >>> from jitgrad import nn
     >>> round(nn.BCELoss()(torch.tensor([0.5]), torch.tensor([1.0])).item(), 4)
     0.6931
     """
@@ -168,6 +183,8 @@ class BCELoss(_WeightedLoss):
 class BCEWithLogitsLoss(_WeightedLoss):
     """Cross entropy of logits for two classes; see `functional.binary_cross_entropy_with_logits`.
 
+    >>> import jitgrad as torch
+    >>> from jitgrad import nn
     >>> nn.BCEWithLogitsLoss()(torch.tensor([1000.0]), torch.tensor([0.0])).item()
     1000.0
     """

@@ -9,11 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
-from ..._core.dtypes import dtype
-from ..._core.dtypes import float16, float32, float64
+from ..._core.dtypes import dtype, float16, float32, float64
 from ..._tensor import Tensor
 from ...autograd import no_grad
-from ..parameter import Parameter
 from . import _hooks
 from ._calls import (
     Calls,
@@ -53,6 +51,8 @@ class Module(Calls, State, Tree, Members):
     A subclass calls `super().__init__()`, assigns parameters and other modules to attributes, which registers them,
     and defines `forward`. Calling the module runs `forward` and the hooks.
 
+    >>> import jitgrad as torch
+    >>> from jitgrad import nn
     >>> class Scale(nn.Module):
     ...     def __init__(self):
     ...         super().__init__()
@@ -71,7 +71,9 @@ class Module(Calls, State, Tree, Members):
         """Create the empty tables; must be called before anything is assigned that is to be registered."""
         if not self.call_super_init:
             if kwargs:
-                raise TypeError(f"{type(self).__name__}.__init__() got an unexpected keyword argument '{next(iter(kwargs))}'")
+                raise TypeError(
+                    f"{type(self).__name__}.__init__() got an unexpected keyword argument '{next(iter(kwargs))}'"
+                )
             if args:
                 raise TypeError(
                     f"{type(self).__name__}.__init__() takes 1 positional argument but {len(args) + 1} were given"

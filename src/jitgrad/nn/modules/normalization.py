@@ -1,3 +1,4 @@
+# ruff: noqa: D102  (forward and extra_repr are described by their base)
 """Normalisation over the features of each example."""
 
 from __future__ import annotations
@@ -5,9 +6,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ... import _tensor as T
 from ..._core.dtypes import dtype as DType
 from ..._tensor import Tensor
+from ..._tensor.creation import empty
 from .. import functional as F
 from .. import init
 from ..parameter import Parameter
@@ -22,6 +23,8 @@ class LayerNorm(Module):
     Shapes: input and output (*, *normalized_shape); weight and bias `normalized_shape`, ones and zeros at first; none
     with `elementwise_affine=False`. RuntimeError for an input that doesn't end in `normalized_shape`.
 
+    >>> import jitgrad as torch
+    >>> from jitgrad import nn
     >>> nn.LayerNorm(4)(torch.ones(2, 4)).tolist()
     [[0.0, 0.0, 0.0, 0.0], [0.0, 0.0, 0.0, 0.0]]
     """
@@ -43,8 +46,8 @@ class LayerNorm(Module):
         self.eps = eps
         self.elementwise_affine = elementwise_affine
         for name, wanted in (("weight", elementwise_affine), ("bias", elementwise_affine and bias)):
-            empty = Parameter(T.empty(self.normalized_shape, device=device, dtype=dtype)) if wanted else None
-            self.register_parameter(name, empty)
+            fresh = Parameter(empty(self.normalized_shape, device=device, dtype=dtype)) if wanted else None
+            self.register_parameter(name, fresh)
         self.reset_parameters()
 
     def reset_parameters(self) -> None:

@@ -1,3 +1,4 @@
+# ruff: noqa: D102  (forward and extra_repr are described by their base)
 """Containers of parameters."""
 
 from __future__ import annotations
@@ -35,6 +36,8 @@ def _described(members: Iterable[tuple[object, Any]], say_type: Any) -> str:
 class ParameterList(Module):
     """A list of parameters; tensors put into it become parameters, other objects stay what they are.
 
+    >>> import jitgrad as torch
+    >>> from jitgrad import nn
     >>> weights = nn.ParameterList([torch.ones(2), torch.zeros(3)])
     >>> len(weights), [name for name, _ in weights.named_parameters()]
     (2, ['0', '1'])
@@ -78,9 +81,7 @@ class ParameterList(Module):
     def extend(self, values: Iterable[Any]) -> ParameterList:
         """Add values at the end."""
         if not isinstance(values, Iterable) or isinstance(values, Tensor):
-            raise TypeError(
-                "ParameterList.extend should be called with an iterable, but got " + type(values).__name__
-            )
+            raise TypeError("ParameterList.extend should be called with an iterable, but got " + type(values).__name__)
         for value in values:
             self.append(value)
         return self
@@ -95,6 +96,8 @@ class ParameterList(Module):
 class ParameterDict(Module):
     """Parameters by name, in the order they were put in; a plain dict given at once is sorted by name, as in torch.
 
+    >>> import jitgrad as torch
+    >>> from jitgrad import nn
     >>> weights = nn.ParameterDict({"left": torch.ones(2), "right": torch.zeros(3)})
     >>> list(weights.keys())
     ['left', 'right']
@@ -157,7 +160,7 @@ class ParameterDict(Module):
 
     def get(self, key: str, default: Any = None) -> Any:
         """The value of a name, or `default`."""
-        return self[key] if key in self else default
+        return self[key] if key in self._keys else default
 
     def fromkeys(self, keys: Iterable[str], default: Any = None) -> ParameterDict:
         """Another dictionary, with `default` for every name."""

@@ -1,12 +1,13 @@
+# ruff: noqa: D102  (forward and extra_repr are described by their base)
 """Look-up tables."""
 
 from __future__ import annotations
 
 from typing import Any, TypeVar
 
-from ... import _tensor as T
 from ..._core.dtypes import dtype as DType
 from ..._tensor import Tensor
+from ..._tensor.creation import empty
 from ...autograd import no_grad
 from .. import functional as F
 from .. import init
@@ -25,6 +26,8 @@ class Embedding(Module):
     N(0, 1). The row `padding_idx` starts at zero and gets no gradient. With `max_norm`, rows that are used are first
     scaled down in place. Raises IndexError for an index out of range.
 
+    >>> import jitgrad as torch
+    >>> from jitgrad import nn
     >>> nn.Embedding(10, 3)(torch.tensor([[1, 2], [4, 9]])).shape
     torch.Size([2, 2, 3])
     """
@@ -58,7 +61,7 @@ class Embedding(Module):
         self.scale_grad_by_freq = scale_grad_by_freq
         self.sparse = sparse
         if _weight is None:
-            fresh = T.empty((num_embeddings, embedding_dim), device=device, dtype=dtype)
+            fresh = empty((num_embeddings, embedding_dim), device=device, dtype=dtype)
             self.weight = Parameter(fresh, requires_grad=not _freeze)
             self.reset_parameters()
         elif list(_weight.shape) != [num_embeddings, embedding_dim]:

@@ -7,8 +7,9 @@ import types
 import warnings
 from collections.abc import Iterable
 
-from ... import _tensor as T
 from ..._tensor import Tensor
+from ..._tensor import _functions as T
+from ..._tensor.creation import tensor
 from ...autograd import no_grad
 
 __all__ = ["clip_grad_norm_", "clip_grad_value_", "clip_grads_with_norm_", "get_total_norm"]
@@ -34,7 +35,7 @@ def get_total_norm(
     listed = _listed(tensors)
     norm_type = float(norm_type)
     if not listed:
-        return T.tensor(0.0)
+        return tensor(0.0)
     with no_grad():
         total = T.stack([tensor.norm(norm_type) for tensor in listed]).norm(norm_type)
     if error_if_nonfinite and not math.isfinite(total.item()):
@@ -66,6 +67,8 @@ def clip_grad_norm_(
 ) -> Tensor:
     """Scale the gradients down, in place, so that their common norm is at most `max_norm`; gives the norm before.
 
+    >>> import jitgrad as torch
+    >>> from jitgrad import nn, utils
     >>> weight = nn.Parameter(torch.tensor([3.0, 4.0]))
     >>> (weight * weight / 2).sum().backward()
     >>> nn.utils.clip_grad_norm_([weight], max_norm=1.0)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ... import _tensor as T
 from ..._tensor import Tensor
+from ..._tensor import _functions as T
 
 __all__ = ["parameters_to_vector", "vector_to_parameters"]
 
@@ -13,6 +13,7 @@ __all__ = ["parameters_to_vector", "vector_to_parameters"]
 def parameters_to_vector(parameters: Iterable[Tensor]) -> Tensor:
     """All elements, one parameter after the other: shape (total,). Gradients flow through it.
 
+    >>> from jitgrad import nn, utils
     >>> nn.utils.parameters_to_vector(nn.Linear(3, 2).parameters()).shape
     torch.Size([8])
     """

@@ -1,3 +1,4 @@
+# ruff: noqa: D102  (get_lr is described by its base)
 """Schedules along a cosine, and the one cycle."""
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ __all__ = ["CosineAnnealingLR", "OneCycleLR"]
 class CosineAnnealingLR(LRScheduler):
     """Down from the initial rate to `eta_min` along half a cosine of `T_max` epochs, and up again.
 
+    >>> import jitgrad as torch
+    >>> from jitgrad import optim
     >>> optimizer = optim.SGD([torch.ones(1)], lr=1.0)
     >>> schedule = optim.lr_scheduler.CosineAnnealingLR(optimizer, T_max=2)
     >>> rates = []
@@ -60,6 +63,8 @@ class OneCycleLR(LRScheduler):
 
     Raises ValueError for options that make no cycle, or an optimizer without momentum unless `cycle_momentum` is off.
 
+    >>> import jitgrad as torch
+    >>> from jitgrad import optim
     >>> optimizer = optim.SGD([torch.ones(1)], lr=1.0, momentum=0.9)
     >>> schedule = optim.lr_scheduler.OneCycleLR(optimizer, max_lr=1.0, total_steps=10)
     >>> round(schedule.get_last_lr()[0], 4)

@@ -1,3 +1,4 @@
+# ruff: noqa: D102  (get_lr is described by its base)
 """Schedules that multiply the learning rate by a factor."""
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ __all__ = ["ConstantLR", "ExponentialLR", "LambdaLR", "LinearLR", "MultiStepLR",
 class LambdaLR(FunctionSchedule):
     """The initial rate times `lr_lambda(epoch)`.
 
+    >>> import jitgrad as torch
+    >>> from jitgrad import optim
     >>> optimizer = optim.SGD([torch.ones(1)], lr=1.0)
     >>> schedule = optim.lr_scheduler.LambdaLR(optimizer, lambda epoch: 0.5**epoch)
     >>> optimizer.step(); schedule.step(); schedule.get_last_lr()
@@ -47,6 +50,8 @@ class MultiplicativeLR(FunctionSchedule):
 class StepLR(LRScheduler):
     """Times `gamma` every `step_size` epochs.
 
+    >>> import jitgrad as torch
+    >>> from jitgrad import optim
     >>> optimizer = optim.SGD([torch.ones(1)], lr=1.0)
     >>> schedule = optim.lr_scheduler.StepLR(optimizer, step_size=2, gamma=0.5)
     >>> rates = []
@@ -74,7 +79,9 @@ class StepLR(LRScheduler):
 class MultiStepLR(LRScheduler):
     """Times `gamma` at each epoch in `milestones`."""
 
-    def __init__(self, optimizer: Optimizer, milestones: Iterable[int], gamma: float = 0.1, last_epoch: int = -1) -> None:
+    def __init__(
+        self, optimizer: Optimizer, milestones: Iterable[int], gamma: float = 0.1, last_epoch: int = -1
+    ) -> None:
         self.milestones = Counter(milestones)
         self.gamma = gamma
         super().__init__(optimizer, last_epoch)

@@ -21,6 +21,8 @@ class ReduceLROnPlateau(LRScheduler):
 
     Raises ValueError for a factor of 1 or more, or an unknown mode.
 
+    >>> import jitgrad as torch
+    >>> from jitgrad import optim
     >>> optimizer = optim.SGD([torch.ones(1)], lr=1.0)
     >>> schedule = optim.lr_scheduler.ReduceLROnPlateau(optimizer, factor=0.5, patience=0)
     >>> schedule.step(2.0); schedule.step(3.0); schedule.get_last_lr()
@@ -102,9 +104,9 @@ class ReduceLROnPlateau(LRScheduler):
             if self.default_min_lr is None:
                 raise RuntimeError(
                     f"The number of param groups in the `optimizer` ({len(groups)}) differs from when "
-                    f"`ReduceLROnPlateau` was initialized ({len(self.min_lrs)}), usually due to a new param group being "
-                    "added to the optimizer. Please modify the `min_lrs` field to match the length of the `optimizer` "
-                    "param groups."
+                    f"`ReduceLROnPlateau` was initialized ({len(self.min_lrs)}), usually due to a new param group "
+                    "being added to the optimizer. Please modify the `min_lrs` field to match the length of the "
+                    "`optimizer` param groups."
                 )
             self.min_lrs = [self.default_min_lr] * len(groups)
         for group, lowest in zip(groups, self.min_lrs, strict=True):

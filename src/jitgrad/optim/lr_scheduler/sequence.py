@@ -56,6 +56,8 @@ class SequentialLR(_Several):
 
     Raises ValueError unless there is one milestone less than schedules, all of the same optimizer.
 
+    >>> import jitgrad as torch
+    >>> from jitgrad import optim
     >>> optimizer = optim.SGD([torch.ones(1)], lr=1.0)
     >>> warm = optim.lr_scheduler.ConstantLR(optimizer, factor=0.5, total_iters=10)
     >>> cool = optim.lr_scheduler.ExponentialLR(optimizer, gamma=0.5)
@@ -74,9 +76,9 @@ class SequentialLR(_Several):
         self._take(optimizer, schedulers, "")
         if len(milestones) != len(schedulers) - 1:
             raise ValueError(
-                "Sequential Schedulers expects number of schedulers provided to be one more than the number of milestone "
-                f"points, but got number of schedulers {len(schedulers)} and the number of milestones to be equal to "
-                f"{len(milestones)}"
+                "Sequential Schedulers expects number of schedulers provided to be one more than the number of "
+                f"milestone points, but got number of schedulers {len(schedulers)} and the number of milestones to be "
+                f"equal to {len(milestones)}"
             )
         self._milestones = milestones
         self.last_epoch = last_epoch + 1

@@ -1,0 +1,79 @@
+"""Which axes go away: arguments called `dim`, and arrays seen as (outer, n, inner) by the kernels that reduce the middle."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable
+from typing import Any, Final
+
+import numpy as np
+
+from .._core.dtypes import dtype as Dtype
+from .._core.shapes import wrap_dims
+from .kinds import Array, Tensor
+
+Shape = tuple[int, ...]
+SINGLE, DOUBLE, HALF, LONG = np.dtype(np.float32), np.dtype(np.float64), np.dtype(np.float16), np.dtype(np.int64)
+COMPILED: Final = "fd"  # the dtypes that kernels are compiled for; others are NumPy's
+
+
+def axes_of(dim: Any, ndim: int) -> Shape:
+    """The axes named by an int, a sequence or None, ascending; None and an empty sequence stand for all of them."""
+    if dim is None:
+        return tuple(range(ndim))
+    dims = wrap_dims(dim, ndim)
+    return tuple(sorted(dims)) if dims and ndim else tuple(range(ndim))
+
+
+@functools.lru_cache(maxsize=4096)
+def kept_shape(shape: Shape, dims: Shape, keepdim: bool) -> Shape:
+    """The shape after the axes `dims` are gone, or have length 1."""
+    if keepdim:
+        return tuple(1 if k in dims else n for k, n in enumerate(shape))
+    return tuple(n for k, n in enumerate(shape) if k not in dims)
+
+
+@functools.lru_cache(maxsize=4096)
+def split(shape: Shape, dims: Shape) -> tuple[Shape | None, int, int, int]:
+    """The order the axes must be in so that `dims` stand side by side (None: they do), and outer, n, inner."""
+    if len(dims) == len(shape):
+        return None, 1, math.prod(shape), 1
+    first, last = (dims[0], dims[-1]) if dims else (0, -1)
+    if last - first + 1 == len(dims):
+        return None, math.prod(shape[:first]), math.prod(shape[first : last + 1]), math.prod(shape[last + 1 :])
+    order = (*(k for k in range(len(shape)) if k not in dims), *dims)
+    outer, n = (math.prod(length for k, length in enumerate(shape) if (k in dims) is inside) for inside in (False, True))
+    return order, outer, n, 1
+
+
+def arranged(array: Array, dims: Shape) -> tuple[Array, int, int, int]:
+    """The array C-contiguous with the axes `dims` (ascending) side by side, and outer, n, inner."""
+    order, outer, n, inner = split(array.shape, dims)
+    if order is not None:
+        array = array.transpose(order)
+    return (array if array.flags.c_contiguous else np.ascontiguousarray(array)), outer, n, inner
+
+
+def restored(tensor: Tensor, shape: Shape, dims: Shape, keepdim: bool) -> Tensor:
+    """A reduced tensor with the axes `dims` back as length 1, so that it broadcasts against `shape`."""
+    return tensor if keepdim or not shape else tensor.reshape(kept_shape(shape, dims, True))
+
+
+def in_single(function: Callable[..., Array]) -> Callable[..., Array]:
+    """A function of arrays that computes float16 in float32."""
+
+    @functools.wraps(function)
+    def call(array: Array, *rest: Any) -> Array:
+        if array.dtype != HALF:
+            return function(array, *rest)
+        rest = tuple(x.astype(SINGLE) if isinstance(x, np.ndarray) and x.dtype == HALF else x for x in rest)
+        return function(array.astype(SINGLE), *rest).astype(HALF)
+
+    return call
+
+
+def check_dtype_argument(function: str, dtype: Any) -> None:
+    """TypeError unless `dtype` is a dtype or None."""
+    if dtype is not None and not isinstance(dtype, Dtype):
+        raise TypeError(f"{function}(): argument 'dtype' must be torch.dtype, not {type(dtype).__name__}")

@@ -1,0 +1,261 @@
+"""Switches of recording: `no_grad`, `enable_grad`, `set_grad_enabled`, `inference_mode`.
+
+All of them are context managers and decorators, hold for the calling thread only, and nest. A decorated generator or coroutine has
+the mode while it runs, not while it is suspended: whoever resumes it keeps a mode of their own. (In torch a decorated coroutine
+never has the mode; see `docs/differences.md`.)
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import warnings
+from collections.abc import AsyncGenerator, Callable, Coroutine, Generator
+from contextlib import AbstractContextManager
+from types import TracebackType
+from typing import Any, Self
+
+from .._engine import modes
+
+__all__ = [
+    "enable_grad",
+    "inference_mode",
+    "is_grad_enabled",
+    "is_inference_mode_enabled",
+    "no_grad",
+    "set_grad_enabled",
+    "set_multithreading_enabled",
+]
+
+Function = Callable[..., Any]
+Factory = Callable[[], AbstractContextManager[Any]]
+
+_CLASS = (
+    "Decorating classes is deprecated and will be disabled in future versions. You should only decorate functions or methods. "
+    "To preserve the current behavior of class decoration, you can directly decorate the `__init__` method and nothing else."
+)
+
+
+def is_grad_enabled() -> bool:
+    """Whether ops that take gradients are recorded in this thread."""
+    return modes.grad_enabled()
+
+
+def is_inference_mode_enabled() -> bool:
+    """Whether this thread is in inference mode."""
+    return modes.LOCAL.inference
+
+
+class Mode:
+    """A context manager that is a decorator too; every call of the decorated function enters a fresh copy."""
+
+    def __enter__(self) -> None:
+        raise NotImplementedError
+
+    def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None) -> None:
+        raise NotImplementedError
+
+    def clone(self) -> Self:
+        """Another one with the same arguments."""
+        return type(self)()
+
+    def __call__(self, function: Any) -> Any:
+        if inspect.isclass(function):
+            warnings.warn(_CLASS, FutureWarning, stacklevel=2)
+            return decorate(self.clone, functools.wraps(function)(lambda *args, **named: function(*args, **named)))
+        return decorate(self.clone, function)
+
+
+def decorate(fresh: Factory, function: Function) -> Function:
+    """`function` running inside what `fresh` makes; with generators and coroutines, every step of them."""
+    if inspect.isgeneratorfunction(function):
+        return _stepping_generator(fresh, function)
+    if inspect.isasyncgenfunction(function):
+        return _stepping_async_generator(fresh, function)
+    if inspect.iscoroutinefunction(function):
+
+        @functools.wraps(function)
+        async def coroutine(*args: Any, **named: Any) -> Any:
+            return await Stepped(fresh, function(*args, **named))
+
+        return coroutine
+
+    @functools.wraps(function)
+    def inside(*args: Any, **named: Any) -> Any:
+        with fresh():
+            return function(*args, **named)
+
+    return inside
+
+
+def _drive(fresh: Factory, inner: Any) -> Generator[Any, Any, Any]:
+    """Hand everything through to a generator or coroutine and back, with the mode on while it runs."""
+    step, given = inner.send, None
+    while True:
+        try:
+            with fresh():
+                out = step(given)
+        except StopIteration as end:
+            return end.value
+        try:
+            given = yield out
+            step = inner.send
+        except GeneratorExit:
+            with fresh():
+                inner.close()
+            raise
+        except BaseException as error:
+            step, given = inner.throw, error
+
+
+def _stepping_generator(fresh: Factory, function: Function) -> Function:
+    @functools.wraps(function)
+    def generator(*args: Any, **named: Any) -> Generator[Any, Any, Any]:
+        return (yield from _drive(fresh, function(*args, **named)))
+
+    return generator
+
+
+class Stepped:
+    """An awaitable around a coroutine."""
+
+    def __init__(self, fresh: Factory, inner: Coroutine[Any, Any, Any]) -> None:
+        self.fresh, self.inner = fresh, inner
+
+    def __await__(self) -> Generator[Any, Any, Any]:
+        return _drive(self.fresh, self.inner.__await__())
+
+
+def _stepping_async_generator(fresh: Factory, function: Function) -> Function:
+    @functools.wraps(function)
+    async def generator(*args: Any, **named: Any) -> AsyncGenerator[Any, Any]:
+        inner = function(*args, **named)
+        step, given = inner.asend, None
+        while True:
+            try:
+                out = await Stepped(fresh, step(given))
+            except StopAsyncIteration:
+                return
+            try:
+                given = yield out
+                step = inner.asend
+            except GeneratorExit:
+                await Stepped(fresh, inner.aclose())
+                raise
+            except BaseException as error:
+                step, given = inner.athrow, error
+
+    return generator
+
+
+class _Switch(Mode):
+    """Recording on or off; usable without parentheses: `@no_grad`."""
+
+    on: bool
+
+    def __new__(cls, function: Any = None) -> Any:
+        return super().__new__(cls) if function is None else cls()(function)
+
+    def __init__(self, function: Any = None) -> None:
+        self.prev = False
+
+    def __enter__(self) -> None:
+        self.prev = modes.set_grad(self.on)
+
+    def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None) -> None:
+        modes.set_grad(self.prev)
+
+
+class no_grad(_Switch):  # noqa: N801
+    """Nothing is recorded: results take no gradient, though tensors made with `requires_grad=True` do.
+
+    >>> import jitgrad
+    >>> x = jitgrad.ones(2, requires_grad=True)
+    >>> with jitgrad.no_grad():
+    ...     y = x * 2
+    >>> y.requires_grad
+    False
+    """
+
+    on = False
+
+
+class enable_grad(_Switch):  # noqa: N801
+    """Recording on again inside `no_grad`."""
+
+    on = True
+
+
+class set_grad_enabled(Mode):  # noqa: N801
+    """Recording on or off from now on; as a context manager, until the end of the block."""
+
+    def __init__(self, mode: bool) -> None:
+        self.mode = mode
+        self.prev = modes.set_grad(bool(mode))
+
+    def __call__(self, function: Any) -> Any:
+        modes.set_grad(self.prev)  # the decorator itself must not switch anything
+        return super().__call__(function)
+
+    def __enter__(self) -> None:
+        modes.set_grad(bool(self.mode))
+
+    def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None) -> None:
+        modes.set_grad(self.prev)
+
+    def clone(self) -> Self:
+        """Another one with the same mode."""
+        return type(self)(self.mode)
+
+    def __repr__(self) -> str:
+        return f"jitgrad.autograd.grad_mode.set_grad_enabled(mode={self.mode})"
+
+
+class inference_mode(Mode):  # noqa: N801
+    """Nothing is recorded, and the tensors made are inference tensors: without version counter, refused by recorded ops later on.
+
+    `mode=False` leaves inference mode for the block.
+    """
+
+    def __new__(cls, mode: Any = True) -> Any:
+        return super().__new__(cls) if isinstance(mode, bool) else cls()(mode)
+
+    def __init__(self, mode: Any = True) -> None:
+        self.mode = mode
+        self.prev = (True, False)
+
+    def __enter__(self) -> None:
+        self.prev = (modes.set_grad(not self.mode), modes.set_inference(self.mode))
+
+    def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None) -> None:
+        grad, inference = self.prev
+        modes.set_inference(inference)
+        modes.set_grad(grad)
+
+    def clone(self) -> Self:
+        """Another one with the same mode."""
+        return type(self)(self.mode)
+
+
+class set_multithreading_enabled(Mode):  # noqa: N801
+    """Accepted for compatibility: a backward always runs in the thread that calls it."""
+
+    def __init__(self, mode: bool) -> None:
+        self.mode = mode
+        self.prev = modes.LOCAL.multithreading
+        modes.LOCAL.multithreading = mode
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None) -> None:
+        modes.LOCAL.multithreading = self.prev
+
+    def clone(self) -> Self:
+        """Another one with the same mode."""
+        return type(self)(self.mode)
+
+
+def is_multithreading_enabled() -> bool:
+    """What `set_multithreading_enabled` was set to."""
+    return modes.LOCAL.multithreading
