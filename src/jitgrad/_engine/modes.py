@@ -23,6 +23,7 @@ class _Local(threading.local):
     multithreading = True
     anomaly: Any = None
     saved_hooks: tuple[Any, ...] = ()
+    saved_hooks_disabled: str | None = None
 
 
 LOCAL = _Local()

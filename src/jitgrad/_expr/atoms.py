@@ -274,6 +274,11 @@ _atom("fmod", "fmod({0}, {1})", _one, lambda out, x, y: -s.trunc(x / y))
 _atom("remainder", "remainder({0}, {1})", _one, lambda out, x, y: -s.floor_divide(x, y))
 _atom("copysign", "copysign({0}, {1})", lambda out, x, y: s.where(x == 0, 0.0, out / x), None, finite=True)
 
+# ---- bits of integers; no float kernel is ever asked for
+for _name, _sign in (("and", "&"), ("or", "|"), ("xor", "^"), ("left_shift", "<<"), ("right_shift", ">>")):
+    _atom(f"bitwise_{_name}", "{0} " + _sign + " {1}", None, None, finite=True)
+_atom("bitwise_not", "~{0}", None, finite=True)
+
 # ---- conditions
 for _name, _sign in (("lt", "<"), ("le", "<="), ("gt", ">"), ("ge", ">="), ("eq", "=="), ("ne", "!=")):
     _condition(_name, "{0} " + _sign + " {1}", "rr")

@@ -153,5 +153,7 @@ NUMPY: dict[str, Callable[..., Value]] = {
     "fmod": _nonzero_divisor(np.fmod), "remainder": _nonzero_divisor(_remainder), "copysign": np.copysign,
     "lt": np.less, "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal, "eq": np.equal, "ne": np.not_equal,
     "logical_and": np.logical_and, "logical_or": np.logical_or, "logical_xor": np.logical_xor,
+    "bitwise_and": np.bitwise_and, "bitwise_or": np.bitwise_or, "bitwise_xor": np.bitwise_xor, "bitwise_not": np.invert,
+    "bitwise_left_shift": np.left_shift, "bitwise_right_shift": np.right_shift,
     "logical_not": np.logical_not, "isnan": np.isnan, "isinf": np.isinf, "isfinite": np.isfinite,
 }  # fmt: skip

@@ -19,6 +19,12 @@ __all__ = [
     "atan",
     "atan2",
     "atanh",
+    "bitwise_and",
+    "bitwise_left_shift",
+    "bitwise_not",
+    "bitwise_or",
+    "bitwise_right_shift",
+    "bitwise_xor",
     "ceil",
     "clamp",
     "const",
@@ -318,6 +324,36 @@ def copysign(x: Scalar, y: Scalar) -> Expr:
 def where(condition: Scalar, x: Scalar, y: Scalar) -> Expr:
     """Choice: x where `condition` holds, else y; the derivative chooses between the finished derivatives."""
     return apply("where", condition, x, y)
+
+
+def bitwise_and(x: Scalar, y: Scalar) -> Expr:
+    """Bits that both integers have."""
+    return apply("bitwise_and", x, y)
+
+
+def bitwise_or(x: Scalar, y: Scalar) -> Expr:
+    """Bits that one of the integers has."""
+    return apply("bitwise_or", x, y)
+
+
+def bitwise_xor(x: Scalar, y: Scalar) -> Expr:
+    """Bits that exactly one of the integers has."""
+    return apply("bitwise_xor", x, y)
+
+
+def bitwise_not(x: Scalar) -> Expr:
+    """All bits of an integer flipped."""
+    return apply("bitwise_not", x)
+
+
+def bitwise_left_shift(x: Scalar, y: Scalar) -> Expr:
+    """Bits of x moved up by y places."""
+    return apply("bitwise_left_shift", x, y)
+
+
+def bitwise_right_shift(x: Scalar, y: Scalar) -> Expr:
+    """Bits of x moved down by y places; the sign stays."""
+    return apply("bitwise_right_shift", x, y)
 
 
 def logical_and(x: Scalar, y: Scalar) -> Expr:

@@ -1,5 +1,5 @@
 """The declarations of all ops, by family."""
 
-from . import arithmetic, casts, indexing, matmul, shaping, splitting, views
+from . import activations, arithmetic, casts, comparisons, indexing, matmul, shaping, splitting, views
 
-__all__ = ["arithmetic", "casts", "indexing", "matmul", "shaping", "splitting", "views"]
+__all__ = ["activations", "arithmetic", "casts", "comparisons", "indexing", "matmul", "shaping", "splitting", "views"]

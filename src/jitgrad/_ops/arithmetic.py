@@ -53,7 +53,7 @@ def rsub_scaled(input: Expr, other: Expr, *, alpha: float = 1) -> Expr:
 @composite(inplace="write", augments="add")
 def add(input: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:
     """input + alpha * other; shapes broadcast, dtypes promote."""
-    if alpha is 1:  # noqa: F632  (the default itself: True must be refused)
+    if alpha == 1 and alpha is not True:
         return add_op(input, other)
     check_alpha("add", (input, other), alpha)
     return add_scaled(input, other, alpha=alpha)
@@ -62,7 +62,7 @@ def add(input: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:
 @composite(inplace="write", augments="sub", aliases=("subtract",))
 def sub(input: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:
     """input - alpha * other; shapes broadcast, dtypes promote. RuntimeError for truth values."""
-    if alpha is 1:  # noqa: F632
+    if alpha == 1 and alpha is not True:
         return sub_op(input, other)
     check_alpha("sub", (input, other), alpha)
     return sub_scaled(input, other, alpha=alpha)
@@ -71,7 +71,7 @@ def sub(input: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:
 @composite(method=False)
 def rsub(input: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:
     """other - alpha * input; shapes broadcast, dtypes promote. RuntimeError for truth values."""
-    if alpha is 1:  # noqa: F632
+    if alpha == 1 and alpha is not True:
         return rsub_op(input, other)
     check_alpha("rsub", (input, other), alpha)
     return rsub_scaled(input, other, alpha=alpha)

@@ -1,4 +1,4 @@
-"""Largest and smallest elements. NaN wins; tied elements share a gradient over all, the named index takes it along an axis (S02)."""
+"""Largest and smallest elements. NaN wins. Tied elements share a gradient; along one axis the element named by the index takes it."""
 
 from __future__ import annotations
 
@@ -9,8 +9,199 @@ import numpy as np
 from .._core.meta import Meta
 from .._core.shapes import wrap_dim
 from .._kernels import reductions as kernels
-from .arithmetic_pairs import maximum, minimum
-from .axes import COMPILED, LONG, Shape, arranged, axes_of, in_single, kept_shape, restored
+from .axes import COMPILED, LONG, Shape, arranged, axes_of, kept_shape, restored
 from .kinds import Array, Index, Tensor, composite, general, linear
-from .named import MaxResult, MinResult
 from .reductions import check_flag
+from .results import MaxResult, MinResult
+
+LARGEST, SMALLEST = 1.0, -1.0
+
+
+def extreme(array: Array, dims: Shape, keepdim: bool, sign: float) -> Array:
+    """The largest elements along some axes (sign 1), or the smallest (-1)."""
+    if array.dtype.char not in COMPILED:
+        return np.asarray((np.max if sign > 0 else np.min)(array, axis=dims, keepdims=keepdim))
+    out = np.empty(kept_shape(array.shape, dims, keepdim), array.dtype)
+    array, outer, n, inner = arranged(array, dims)
+    kernels.extreme_middle[array.dtype](array, outer, n, inner, sign, out)
+    return out
+
+
+def check_elements(function: str, shape: Shape, dims: Shape, hint: str) -> None:
+    """Nothing has no largest element: RuntimeError, or IndexError for an axis of length 0 that was asked for."""
+    if 0 not in shape:
+        return
+    if len(dims) == len(shape) and hint:
+        kind = IndexError if function.startswith("arg") else RuntimeError
+        raise kind(f"{function}(): Expected reduction dim to be specified for input.numel() == 0.{hint}")
+    for k in dims:
+        if shape[k] == 0:
+            raise IndexError(f"{function}(): Expected reduction dim {k} to have non-zero size.")
+
+
+HINT = " Specify the reduction dim with the 'dim' argument."
+
+
+# ---------------------------------------------------------------- over all elements
+@general(node="MaxBackward1", saves=("input", "result"), name="_max")
+def max_all_op(input: Array) -> Array:
+    return extreme(input, tuple(range(input.ndim)), False, LARGEST)
+
+
+@general(node="MinBackward1", saves=("input", "result"), name="_min")
+def min_all_op(input: Array) -> Array:
+    return extreme(input, tuple(range(input.ndim)), False, SMALLEST)
+
+
+for _op in (max_all_op, min_all_op):
+
+    @_op.rule
+    def _(grad: Tensor, input: Tensor, result: Tensor) -> Tensor:
+        mask = input.isnan() if bool(result.isnan()) else input == result
+        return mask * (grad / mask.sum())
+
+
+# ---------------------------------------------------------------- over some axes at once
+@general(node="AmaxBackward0", saves=("input", "result"), name="_amax")
+def amax_op(input: Array, dims: Shape, keepdim: bool) -> Array:
+    return extreme(input, dims, keepdim, LARGEST)
+
+
+@general(node="AminBackward0", saves=("input", "result"), name="_amin")
+def amin_op(input: Array, dims: Shape, keepdim: bool) -> Array:
+    return extreme(input, dims, keepdim, SMALLEST)
+
+
+for _op in (amax_op, amin_op):
+
+    @_op.rule
+    def _(grad: Tensor, input: Tensor, result: Tensor, dims: Shape, keepdim: bool) -> Tensor:
+        shape = input.meta.shape
+        mask = input == restored(result, shape, dims, keepdim)
+        return restored(grad, shape, dims, keepdim) * mask / mask.sum(dims, keepdim=True)
+
+
+# ---------------------------------------------------------------- along one axis, with indices
+@general(differentiable=(), name="_extreme_index")
+def index_op(input: Array, dim: int | None, keepdim: bool, sign: float) -> Array:
+    dims = tuple(range(input.ndim)) if dim is None or not input.ndim else (dim,)
+    out = np.empty(kept_shape(input.shape, dims, keepdim), LONG)
+    array, outer, n, inner = arranged(input, dims)
+    if input.dtype.char in COMPILED:
+        kernels.extreme_index[input.dtype](array, outer, n, inner, sign, out)
+    elif out.size:
+        out[...] = (np.argmax if sign > 0 else np.argmin)(array.reshape(outer, n, inner), axis=1).reshape(out.shape)
+    return out
+
+
+def picked(array: Array, index: Array, dim: int) -> Array:
+    """The elements at the given places along an axis; `index` has the shape of the result."""
+    out = np.empty(index.shape, array.dtype)
+    array, outer, n, inner = arranged(array, (dim,) if array.ndim else ())
+    if array.dtype.char in COMPILED:
+        kernels.pick_middle[array.dtype](array, np.ascontiguousarray(index), outer, n, inner, out)
+    else:
+        found = np.take_along_axis(array.reshape(outer, n, inner), index.reshape(outer, 1, inner), 1)
+        out[...] = found.reshape(index.shape)
+    return out
+
+
+@linear(node="MaxBackward0", name="_max_dim")
+def max_dim_op(input: Array, index: Index, dim: int) -> Array:
+    return picked(input, index, dim)
+
+
+@linear(node="MinBackward0", name="_min_dim")
+def min_dim_op(input: Array, index: Index, dim: int) -> Array:
+    return picked(input, index, dim)
+
+
+for _op in (max_dim_op, min_dim_op):
+
+    @_op.adjoint
+    def _(grad: Array, like: Meta, index: Array, dim: int) -> Array:
+        out = np.empty(like.shape, grad.dtype)
+        _, outer, n, inner = arranged(out, (dim,) if out.ndim else ())
+        if grad.dtype.char in COMPILED:
+            kernels.place_middle[grad.dtype](np.ascontiguousarray(grad), np.ascontiguousarray(index), outer, n, inner, out)
+        else:
+            out.fill(0)
+            np.put_along_axis(out.reshape(outer, n, inner), index.reshape(outer, 1, inner), grad.reshape(outer, 1, inner), 1)
+        return out
+
+
+def along(function: str, input: Tensor, dim: Any, keepdim: Any, sign: float) -> tuple[Tensor, Tensor]:
+    """Extreme values and their indices along an axis."""
+    if not isinstance(dim, int) or isinstance(dim, bool):
+        raise TypeError(f"{function}() received an invalid combination of arguments - got (Tensor, {type(dim).__name__}), but expected one of:\n"
+                        " * (Tensor input)\n * (Tensor input, Tensor other)\n * (Tensor input, int dim, bool keepdim = False)")  # fmt: skip
+    keepdim = check_flag(function, keepdim)
+    dim = wrap_dim(dim, input.ndim)
+    check_elements(function, input.meta.shape, (dim,) if input.ndim else (), "")
+    index = index_op(input, dim, keepdim, sign)
+    values = (max_dim_op if sign > 0 else min_dim_op)(input, index, dim)
+    return values, index
+
+
+@composite(name="max", numpy=True)
+def max_(input: Tensor, dim: Any = None, keepdim: bool = False, *, other: Any = None) -> Any:
+    """The largest element; with `dim` a named tuple of values and indices along it; with another tensor `maximum`."""
+    other = dim if hasattr(dim, "meta") else other
+    if other is not None:
+        return input.maximum(other)
+    if dim is not None:
+        return MaxResult(*along("max", input, dim, keepdim, LARGEST))
+    check_elements("max", input.meta.shape, tuple(range(input.ndim)), HINT)
+    return max_all_op(input)
+
+
+@composite(name="min", numpy=True)
+def min_(input: Tensor, dim: Any = None, keepdim: bool = False, *, other: Any = None) -> Any:
+    """The smallest element; with `dim` a named tuple of values and indices along it; with another tensor `minimum`."""
+    other = dim if hasattr(dim, "meta") else other
+    if other is not None:
+        return input.minimum(other)
+    if dim is not None:
+        return MinResult(*along("min", input, dim, keepdim, SMALLEST))
+    check_elements("min", input.meta.shape, tuple(range(input.ndim)), HINT)
+    return min_all_op(input)
+
+
+@composite(numpy=True)
+def amax(input: Tensor, dim: Any = (), keepdim: bool = False) -> Tensor:
+    """The largest elements along `dim` (an int or several; all when empty). Ties share the gradient evenly."""
+    dims = axes_of(dim, input.ndim)
+    check_elements("amax", input.meta.shape, dims, HINT if dim == () or dim is None else "")
+    return amax_op(input, dims, check_flag("amax", keepdim))
+
+
+@composite(numpy=True)
+def amin(input: Tensor, dim: Any = (), keepdim: bool = False) -> Tensor:
+    """The smallest elements along `dim` (an int or several; all when empty). Ties share the gradient evenly."""
+    dims = axes_of(dim, input.ndim)
+    check_elements("amin", input.meta.shape, dims, HINT if dim == () or dim is None else "")
+    return amin_op(input, dims, check_flag("amin", keepdim))
+
+
+def argextreme(function: str, input: Tensor, dim: Any, keepdim: Any, sign: float) -> Tensor:
+    """The index of an extreme element."""
+    if input.meta.kind.kind == "b":
+        raise RuntimeError(f"{function}(): does not support bool input")
+    if dim is not None and (not isinstance(dim, int) or isinstance(dim, bool)):
+        raise TypeError(f"{function}(): argument 'dim' (position 2) must be int, not {type(dim).__name__}")
+    dim = None if dim is None else wrap_dim(dim, input.ndim)
+    dims = tuple(range(input.ndim)) if dim is None or not input.ndim else (dim,)
+    check_elements(function, input.meta.shape, dims, "" if dim is not None else " ")
+    return index_op(input, dim, check_flag(function, keepdim), sign)
+
+
+@composite(numpy=True)
+def argmax(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Tensor:
+    """The index of the largest element (the first of equal ones, or of NaN) in the flattened tensor, or along `dim`."""
+    return argextreme("argmax", input, dim, keepdim, LARGEST)
+
+
+@composite(numpy=True)
+def argmin(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Tensor:
+    """The index of the smallest element (the first of equal ones, or of NaN) in the flattened tensor, or along `dim`."""
+    return argextreme("argmin", input, dim, keepdim, SMALLEST)

@@ -180,7 +180,7 @@ class Elementwise(Op):
     hold is compared as int64). `keep_result` lets the backward read the result instead of recomputing it.
 
     `nodes` gives the node's name for a combination of operands, a letter each, t a tensor and s a number; its edges are then the
-    tensors', else one per operand as torch has it. `constants` are values of a number operand that go into the expression, because it
+    tensors', else one per operand as torch has it, or per name in `edges`. `constants` are values of a number operand that go into the expression, because it
     gets simpler by them. `refuses` is what torch calls an op that has no derivative.
     """
 
@@ -189,7 +189,7 @@ class Elementwise(Op):
     def __init__(self, function: Function, *, node: str | None = None, name: str | None = None, promote: str = "default",
                  keep_result: bool = False, conditions: Sequence[str] = (), check: Callable[..., None] | None = None,
                  numbers: Sequence[str] = (), nodes: Mapping[str, str] | None = None, refuses: str = "",
-                 constants: Mapping[str, Sequence[float]] | None = None, operator: str = "", aliases: Sequence[str] = (),
+                 edges: Sequence[str] = (), constants: Mapping[str, Sequence[float]] | None = None, operator: str = "", aliases: Sequence[str] = (),
                  method: bool = True, public: bool = True, inplace: bool = True) -> None:  # fmt: skip
         super().__init__(function, node=node, name=name)
         parameters = inspect.signature(function).parameters.values()
@@ -202,7 +202,7 @@ class Elementwise(Op):
         self.differentiable = tuple(range(len(self.inputs)))
         self.promote, self.keep_result, self.check, self.refuses = promote, keep_result, check, refuses
         self.conditions, self.numbers = frozenset(conditions), frozenset(numbers)
-        self.nodes = dict(nodes or {})
+        self.nodes, self.edges = dict(nodes or {}), tuple(edges) or self.inputs
         self.constants = {name: {float(value): spell_number(value) for value in values} for name, values in (constants or {}).items()}
         self.explicit: dict[str, Callable[..., Expr]] = {}
         self.operator, self.aliases, self.method, self.public = operator, tuple(aliases), method, public
@@ -246,7 +246,7 @@ class Elementwise(Op):
         node = self.nodes.get(form.replace("c", "s"))
         return Map(self.name + self._suffix(form, fixed, flags), node or self.node, inputs, params, output, keep_result=self.keep_result,
                    conditions=self.conditions & set(inputs), explicit=explicit, refuses=self.refuses,
-                   edges=[name for name in self.inputs if name not in self.conditions and (node is None or name in inputs)])  # fmt: skip
+                   edges=[name for name in self.edges if name not in self.conditions and (node is None or name in inputs)])  # fmt: skip
 
     def _suffix(self, form: str, fixed: tuple[str, ...], flags: tuple[Any, ...]) -> str:
         """What tells the kernels of one op apart."""

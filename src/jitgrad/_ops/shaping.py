@@ -303,7 +303,7 @@ def meshgrid(*tensors: Any, indexing: str | None = None) -> Any:
     order = (tensors[1], tensors[0], *tensors[2:]) if swap else tensors
     shape = tuple(x.meta.numel for x in order)
     grids = [x.view((1,) * k + (-1,) + (1,) * (len(order) - k - 1)).expand(shape) for k, x in enumerate(order)]
-    return tuple(grid.transpose(0, 1) if False else grid for grid in ((grids[1], grids[0], *grids[2:]) if swap else grids))
+    return (grids[1], grids[0], *grids[2:]) if swap else tuple(grids)
 
 
 @composite(public=False)

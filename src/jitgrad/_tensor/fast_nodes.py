@@ -48,7 +48,7 @@ class FastNode(Node):
             counter = self.counter(slot)
             if counter is not None and counter.last > self.epoch:
                 maker = self if slot == "r" else getattr(self, "e" + slot[1])
-                raise modified(self, counter, array, None if maker is None or maker.number == 0 else (maker, 0))
+                raise modified(self.epoch, counter, array, None if maker is None or maker.number == 0 else (maker, 0))
 
     def release(self) -> None:
         for slot in self.kept:

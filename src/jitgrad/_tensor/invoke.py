@@ -16,7 +16,8 @@ from .._engine.node import Node, Port, next_number
 from .._ops.kinds import Adjoint, Dispatch, General, Linear, Op
 from .._ops.maps import Elementwise, Map, compute
 from .base import TensorBase, version_of, wrap
-from .nodes import RESULT, AdjointCall, AdjointNode, LinearNode, MapNode, OpNode, Recorded, node_class
+from .nodes import RESULT, SELF, AdjointCall, AdjointNode, LinearNode, MapNode, OpNode, Recorded, node_class
+from .saved import inference_refusal
 from .views import edge_of, mark_inference, wrap_view
 
 Array = np.ndarray[Any, Any]
@@ -77,7 +78,7 @@ def record_map(found: Map, tensors: Sequence[Any], arrays: Sequence[Array], para
     for name in found.saved(needs):
         if name == RESULT:
             saved[name] = result.array
-            counters.append(node)
+            counters.append(SELF)
         else:
             place = found.inputs.index(name)
             saved[name] = arrays[place]
@@ -89,6 +90,8 @@ def record_map(found: Map, tensors: Sequence[Any], arrays: Sequence[Array], para
 
 def counter_of(tensor: Any, edge: Node | None) -> Any:
     """Where a node will find out about writes to a tensor it saves."""
+    if tensor.rare is not None and tensor.rare.inference:
+        raise inference_refusal()
     return tensor.vc or edge or version_of(tensor)
 
 
@@ -135,13 +138,13 @@ def wrap_results(op: General, inputs: tuple[Any, ...], outs: list[Array]) -> lis
 
 def record_general(op: General, inputs: tuple[Any, ...], arrays: tuple[Any, ...], statics: tuple[Any, ...], results: list[Any], extras: list[Array]) -> Node | None:
     """Give the results a node if one of the differentiable inputs takes a gradient."""
-    places = range(len(inputs)) if op.variadic else op.differentiable
-    edges = tuple(edge_of(x) if x is not None and k in places else None for k, x in enumerate(inputs))
-    if not any(edge is not None for edge in edges):
+    places = tuple(range(len(inputs))) if op.variadic else op.differentiable
+    edges = tuple([None if inputs[k] is None else edge_of(inputs[k]) for k in places])
+    needs = tuple([edge is not None for edge in edges])
+    if True not in needs:
         return None
     if not any(result.meta.kind.is_floating_point for result in results):  # a cast to integers, say, takes no gradient
         return None
-    needs = tuple(edges[k] is not None for k in places)
     node = node_class(op.node, LinearNode if isinstance(op, Linear) else OpNode, op)()
     node.needs = needs
     node.likes = tuple(None if x is None else x.meta for x in inputs)
@@ -156,11 +159,12 @@ def record_general(op: General, inputs: tuple[Any, ...], arrays: tuple[Any, ...]
             counters.append(None)
         elif name.startswith(RESULT):
             saved[name] = results[int(name[len(RESULT) :] or 0)].array
-            counters.append(node if len(results) == 1 else None)
+            counters.append(SELF if len(results) == 1 else None)
         else:
             place = op.inputs.index(name)
             saved[name] = arrays[place]
-            counters.append(None if inputs[place] is None else counter_of(inputs[place], edges[place]))
+            edge = edges[places.index(place)] if place in places else None
+            counters.append(None if inputs[place] is None else counter_of(inputs[place], edge))
     if len(results) == 1 and op.outputs == 1:
         attach(node, edges, saved, tuple(counters), statics, results[0])
     else:

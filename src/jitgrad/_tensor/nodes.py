@@ -8,21 +8,23 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
 from .._core.meta import Meta
 from .._engine import versions
-from .._engine.node import RELEASED, SECOND_TIME, TOKEN, Node
+from .._engine.node import LEAF, RELEASED, SECOND_TIME, TOKEN, Node, target
 from .._engine.run import expandable
 from .._engine.versions import Version
 from .._ops.kinds import Dispatch, General
 from .._ops.maps import Map, compute
 from .base import wrap
+from .saved import Packed, unpacked
 
 Array = np.ndarray[Any, Any]
 RESULT = "result"
+SELF: Final = object()  # in `_counters`: the node's own result (the node itself would be a circle)
 
 
 def second_time() -> None:
@@ -30,13 +32,13 @@ def second_time() -> None:
     raise RuntimeError(SECOND_TIME)
 
 
-def modified(node: Node, counter: Version, array: Array, maker: Any) -> RuntimeError:
-    """The error for a saved value that was written after it was saved."""
+def modified(epoch: int, counter: Version, array: Array, maker: Any) -> RuntimeError:
+    """The error for a saved value that was written after `epoch`, when it was saved. `maker`: the node it came from and which output it is."""
     kind = f"torch.{_TYPE_NAMES.get(array.dtype.char, 'Float')}Tensor"
-    of = f", which is output {maker[1]} of {maker[0].name()}," if maker is not None else ","
+    of = f", which is output {maker[1]} of {maker[0].name()}," if maker is not None else ""
     return RuntimeError(
         f"one of the variables needed for gradient computation has been modified by an inplace operation: [{kind} {list(array.shape)}]{of} "
-        f"is at version {counter.count}; expected version {counter.at(node.epoch)} instead. Hint: enable anomaly detection to find the operation "
+        f"is at version {counter.count}; expected version {counter.at(epoch)} instead. Hint: enable anomaly detection to find the operation "
         "that failed to compute its gradient, with torch.autograd.set_detect_anomaly(True)."
     )
 
@@ -85,14 +87,17 @@ class Recorded(Node):
             second_time()
         if self.epoch != versions.WRITES:
             self.check(saved)
-        return saved
+        return unpacked(saved) if Packed in map(type, saved.values()) else saved
 
     def check(self, saved: dict[str, Any]) -> None:
         """Something was written since; was it one of ours?"""
         for place, array in zip(self._counters, saved.values(), strict=True):
-            counter = place if place is None or type(place) is Version else place.vc
+            if place is None or type(array) is Packed:
+                continue
+            edge = self if place is SELF else place
+            counter = edge if type(edge) is Version else edge.vc
             if counter is not None and counter.last > self.epoch:
-                raise modified(self, counter, array, None if type(place) is Version else (place, 0))
+                raise modified(self.epoch, counter, array, None if type(edge) is Version or edge.number == LEAF else target(edge))
 
     def release(self) -> None:
         if self._saved:
@@ -226,19 +231,13 @@ class OpNode(Recorded):
         return self.op.backward(values)
 
     def spread(self, results: Any) -> Sequence[Any]:
-        """Results per differentiable input to results per edge."""
-        if self.op.variadic:
-            return list(results)
-        if len(self.op.differentiable) == 1 and not isinstance(results, (tuple, list)):
-            results = (results,)
-        done: list[Any] = [None] * len(self._edges)
-        for place, part in zip(self.op.differentiable, results, strict=True):
-            done[place] = part
-        return done
+        """Results per differentiable input, as a list, also where there is one."""
+        return list(results) if self.op.variadic or isinstance(results, (tuple, list)) else [results]
 
     def edge_of_saved(self, name: str) -> Any:
         if name in self.op.inputs:
-            return self._edges[self.op.inputs.index(name)]
+            place = self.op.inputs.index(name)
+            return self._edges[self.op.differentiable.index(place)] if place in self.op.differentiable else None
         return self.result_edges.get(name) if (name.startswith(RESULT) and self.outputs > 1) else self if name == RESULT else None
 
     @property
@@ -256,12 +255,7 @@ class LinearNode(OpNode):
         op: Any = self.op
         call = AdjointCall(op, self.likes, self.needs, self.statics, saved, tuple(grad is not None for grad in grads))
         results = iter(Dispatch.invoke(op.transposed, tuple(grad for grad in grads if grad is not None), (call,)))
-        done: list[Any] = [None] * len(self._edges)
-        places = range(len(self._edges)) if op.variadic else op.differentiable
-        for place, need in zip(places, self.needs, strict=True):
-            if need:
-                done[place] = next(results)
-        return done
+        return [next(results) if need else None for need in self.needs]
 
 
 class AdjointCall:

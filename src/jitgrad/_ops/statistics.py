@@ -1,0 +1,118 @@
+"""Variance, norms, log-sum-exp."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from typing import Any
+
+import numpy as np
+
+from .._core.dtypes import default_dtype
+from .._kernels import reductions as kernels
+from .axes import HALF, SINGLE, Shape, arranged, axes_of, kept_shape, restored
+from .kinds import Array, Tensor, composite, general
+from .reductions import check_flag, counted
+
+
+
+# ---------------------------------------------------------------- variance
+def variance(array: Array, dims: Shape, keepdim: bool, correction: float, root: bool) -> Array:
+    """Sum of squared distances from the mean / (n - correction), or its root."""
+    if array.dtype == HALF:
+        return variance(array.astype(SINGLE), dims, keepdim, correction, root).astype(HALF)
+    out = np.empty(kept_shape(array.shape, dims, keepdim), array.dtype)
+    array, outer, n, inner = arranged(array, dims)
+    work = np.empty((2, inner))
+    kernels.var_middle[array.dtype](array, outer, n, inner, max(n - correction, 0.0), int(root), work[0], work[1], out)
+    return out
+
+
+@general(node="VarBackward0", saves=("input",), name="_var")
+def var_op(input: Array, dims: Shape, keepdim: bool, correction: float) -> Array:
+    return variance(input, dims, keepdim, correction, False)
+
+
+@var_op.rule
+def _(grad: Tensor, input: Tensor, dims: Shape, keepdim: bool, correction: float) -> Tensor:
+    return var_rule(grad, input, dims, keepdim, correction)
+
+
+def var_rule(grad: Tensor, input: Tensor, dims: Shape, keepdim: bool, correction: float) -> Tensor:
+    """The gradient of a variance; without a degree of freedom infinite, NaN where the element is the mean, as torch has it."""
+    grad = restored(grad, input.meta.shape, dims, keepdim)
+    away = input - input.mean(dims, keepdim=True)
+    free = counted(input.meta.shape, dims) - correction
+    if free <= 0 and len(dims) == input.ndim:
+        return grad * (away.abs() * math.inf)  # 0 * inf is the NaN wanted
+    return grad * away * (2.0 / free if free else math.inf)
+
+
+@general(node="StdBackward0", saves=("input", "result"), name="_std")
+def std_op(input: Array, dims: Shape, keepdim: bool, correction: float) -> Array:
+    return variance(input, dims, keepdim, correction, True)
+
+
+@std_op.rule
+def _(grad: Tensor, input: Tensor, result: Tensor, dims: Shape, keepdim: bool, correction: float) -> Tensor:
+    return var_rule((grad / (result * 2)).masked_fill(result == 0, 0), input, dims, keepdim, correction)
+
+
+def spread_arguments(function: str, input: Tensor, dim: Any, unbiased: Any, keepdim: Any, correction: Any) -> tuple[Shape, bool, float]:
+    """Axes, keepdim and correction from the two ways to call `var` and `std`."""
+    if not input.meta.kind.is_floating_point:
+        raise RuntimeError("std and var only support floating point and complex dtypes")
+    if isinstance(dim, bool):
+        dim, unbiased = None, dim
+    if unbiased is not None:
+        check_flag(function, unbiased)
+        if correction is not None:
+            raise TypeError(f"{function}() received an invalid combination of arguments: unbiased and correction")
+        correction = 1 if unbiased else 0
+    dims = axes_of(dim, input.ndim)
+    correction = 1.0 if correction is None else float(correction)
+    if counted(input.meta.shape, dims) <= correction and 0 not in kept_shape(input.meta.shape, dims, False):
+        warnings.warn(f"{function}(): degrees of freedom is <= 0. Correction should be strictly less than the reduction factor (input numel divided by "
+                      "output numel).", stacklevel=4)  # fmt: skip
+    return dims, check_flag(function, keepdim, 3), correction
+
+
+@composite(numpy=True)
+def var(input: Tensor, dim: Any = None, unbiased: Any = None, keepdim: bool = False, *, correction: Any = None) -> Tensor:
+    """Variance of all elements or along `dim`: the sum of squared distances from the mean over n - correction (1 by default)."""
+    return var_op(input, *spread_arguments("var", input, dim, unbiased, keepdim, correction))
+
+
+@composite(numpy=True)
+def std(input: Tensor, dim: Any = None, unbiased: Any = None, keepdim: bool = False, *, correction: Any = None) -> Tensor:
+    """Root of the variance of all elements or along `dim`; where it is 0 its gradient is 0."""
+    return std_op(input, *spread_arguments("std", input, dim, unbiased, keepdim, correction))
+
+
+# ---------------------------------------------------------------- log-sum-exp
+@general(node="LogsumexpBackward0", saves=("input", "result"), name="_logsumexp")
+def logsumexp_op(input: Array, dims: Shape, keepdim: bool) -> Array:
+    if input.dtype == HALF:
+        return logsumexp_op.function(input.astype(SINGLE), dims, keepdim).astype(HALF)
+    out = np.empty(kept_shape(input.shape, dims, keepdim), input.dtype)
+    array, outer, n, inner = arranged(input, dims)
+    if inner != 1:
+        array = np.ascontiguousarray(array.reshape(outer, n, inner).swapaxes(1, 2))
+    kernels.logsumexp_rows[input.dtype](array, outer * inner, n, 1, out)
+    return out
+
+
+@logsumexp_op.rule
+def _(grad: Tensor, input: Tensor, result: Tensor, dims: Shape, keepdim: bool) -> Tensor:
+    shape = input.meta.shape
+    return restored(grad, shape, dims, keepdim) * (input - restored(result, shape, dims, keepdim)).exp()
+
+
+@composite(numpy=True)
+def logsumexp(input: Tensor, dim: Any, keepdim: bool = False) -> Tensor:
+    """Logarithm of the sum of exponentials along `dim` (an int or several), without overflow; of nothing -inf."""
+    if not input.meta.kind.is_floating_point:
+        input = input.to(default_dtype())
+    return logsumexp_op(input, axes_of(dim, input.ndim), check_flag("logsumexp", keepdim))
+
+

@@ -1,0 +1,143 @@
+"""Saved values that pass through a pair of hooks: packed when an op is recorded, unpacked when its backward asks for them.
+
+Only nodes recorded while hooks were set, or whose `_raw_saved_*` got hooks afterwards, hold a `Packed`; all others hold the array.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable
+from typing import Any, Final
+
+from .._engine import modes
+from .._engine.node import RELEASED, SECOND_TIME, Port, target
+from .base import TensorBase, wrap
+
+Pack = Callable[[Any], Any]
+Unpack = Callable[[Any], Any]
+
+_MODIFIES: Final = (
+    "A saved tensor pack hook is modifying its input in place. Tensors provided as input to pack hook cannot be modified by in-place operations as "
+    "this can lead to unexpected side-effects. Please open an issue if you need to perform in-place operations on the input to a pack hook."
+)
+_INFERENCE: Final = (
+    "Inference tensors cannot be saved for backward. Please do not use Tensors created in inference mode in computation tracked by autograd. To work "
+    "around this, you can make a clone to get a normal tensor and use it in autograd, or use `torch.no_grad()` instead of `torch.inference_mode()`."
+)
+
+
+def inference_refusal() -> RuntimeError:
+    """The error for an inference tensor that an op would have to save."""
+    return RuntimeError(_INFERENCE)
+
+
+def count_of(tensor: Any) -> int:
+    """How often a tensor was written to, without making a counter."""
+    counter = tensor.vc if tensor.vc is not None or tensor.fn is None else tensor.fn.vc
+    return 0 if counter is None else counter.count
+
+
+class Packed:
+    """What a pack hook returned for a saved tensor, and the way back to that tensor's place in the graph."""
+
+    __slots__ = ("_edge", "_maker", "unpacker", "value")
+
+    def __init__(self, value: Any, unpacker: Unpack, edge: Any, maker: Any) -> None:
+        self.value, self.unpacker = value, unpacker
+        self._edge: Any = edge
+        self._maker: Any = maker  # (weak reference to the node, output number): the saved tensor is a result of the node that saves it
+
+    def unpack(self) -> Any:
+        """The saved tensor as the unpack hook gives it back, with the edge of the one that was packed."""
+        tensor = self.unpacker(self.value)
+        if not isinstance(tensor, TensorBase):
+            raise TypeError(f"Output of saved tensor unpack_hook expected to be a Tensor but got result of type {type(tensor).__name__}")
+        edge = self._edge
+        if self._maker is not None:
+            node, index = self._maker[0](), self._maker[1]
+            edge = node if node is None or node.outputs == 1 else Port(node, index, tensor.meta)
+        if edge is None or tensor.fn is edge:
+            return tensor
+        result = wrap(tensor.array, edge)
+        result.vc = tensor.vc
+        return result
+
+
+def pack(tensor: Any, node: Any) -> Packed:
+    """Send a tensor that `node` saves through the innermost pair of hooks."""
+    packer, unpacker = modes.LOCAL.saved_hooks[-1]
+    return pack_with(packer, unpacker, tensor, tensor, node)
+
+
+def pack_with(packer: Pack, unpacker: Unpack, tensor: Any, shown: Any, node: Any) -> Packed:
+    """Send a tensor (the hook sees it as `shown`) through a pair of hooks."""
+    before = count_of(tensor)
+    was = modes.set_grad(False)
+    try:
+        value = packer(shown)
+    finally:
+        modes.set_grad(was)
+    if count_of(tensor) != before:
+        raise RuntimeError(_MODIFIES)
+    edge = tensor.fn
+    if edge is not None:
+        maker, index = target(edge)
+        if maker is node:
+            return Packed(value, unpacker, None, (weakref.ref(node), index))
+    return Packed(value, unpacker, edge, None)
+
+
+def push_hooks(packer: Pack, unpacker: Unpack) -> None:
+    """Set a pair of hooks for this thread until `pop_hooks`; the innermost pair counts."""
+    if modes.LOCAL.saved_hooks_disabled is not None:
+        raise RuntimeError(modes.LOCAL.saved_hooks_disabled)
+    modes.enter_special(1)
+    modes.LOCAL.saved_hooks = (*modes.LOCAL.saved_hooks, (packer, unpacker))
+
+
+def pop_hooks() -> None:
+    """Take the innermost pair away."""
+    modes.LOCAL.saved_hooks = modes.LOCAL.saved_hooks[:-1]
+    modes.enter_special(-1)
+
+
+def unpacked(saved: dict[str, Any]) -> dict[str, Any]:
+    """The arrays of saved values, some of them packed."""
+    return {name: value.unpack().array if type(value) is Packed else value for name, value in saved.items()}
+
+
+class SavedTensor:
+    """`_raw_saved_*` of a node: a saved value before it is unpacked, to which a pair of hooks can be given.
+
+    `read` and `write` get and set the value where the node keeps it; `tensor` makes the saved tensor.
+    """
+
+    __slots__ = ("_node", "_read", "_tensor", "_write")
+
+    def __init__(self, node: Any, read: Callable[[], Any], write: Callable[[Any], None], tensor: Callable[[], Any]) -> None:
+        self._node, self._read, self._write, self._tensor = node, read, write, tensor
+
+    @property
+    def data(self) -> Any:
+        """The packed object, or the saved tensor where there are no hooks."""
+        value = self._read()
+        if value is RELEASED:
+            raise RuntimeError(SECOND_TIME)
+        return value.value if type(value) is Packed else self._tensor()
+
+    def register_hooks(self, pack_hook: Pack, unpack_hook: Unpack) -> None:
+        """Pack the value now with one hook; unpack it with the other whenever it is asked for."""
+        if not callable(pack_hook) or not callable(unpack_hook):
+            raise TypeError("register_hooks(): incompatible function arguments. The following argument types are supported:\n    "
+                            "1. (self: SavedTensor, arg0: collections.abc.Callable, arg1: collections.abc.Callable) -> None")  # fmt: skip
+        value = self._read()
+        if value is RELEASED:
+            raise RuntimeError("Calling register_hooks on a saved tensor after it has been freed. Saved intermediate values of the graph are freed when "
+                               "you call .backward() or autograd.grad(). Specify retain_graph=True if you need to backward through the graph a second "
+                               "time or if you need to access saved variables after calling backward.")  # fmt: skip
+        if value is None:
+            raise RuntimeError("Calling register_hooks on a saved tensor with value None is forbidden")
+        if type(value) is Packed:
+            raise RuntimeError("Calling register_hooks on a saved tensor whose hooks have already been set. Hint: only one pair of hooks is allowed at a time.")
+        tensor = self._tensor()
+        self._write(pack_with(pack_hook, unpack_hook, tensor, tensor.detach(), self._node))

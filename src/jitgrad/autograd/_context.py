@@ -1,0 +1,189 @@
+"""`FunctionCtx`: what a custom Function's `forward` leaves for its `backward`.
+
+The context belongs to the node and knows it only weakly. Inputs are kept as the tensors they are, outputs as arrays, so that neither
+`save_for_backward(output)` nor `ctx.y = output` makes a circle of output, node and context.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+from .._engine import modes, versions
+from .._engine.node import RELEASED, SECOND_TIME, Node, Port, target
+from .._tensor.base import TensorBase, version_of, wrap
+from .._tensor.nodes import modified
+from .._tensor.saved import Packed, inference_refusal, pack
+
+__all__ = ["FunctionCtx"]
+
+
+class Output:
+    """A saved output: its memory, its counter and its place, without the tensor itself."""
+
+    __slots__ = ("array", "counter", "index", "owner")
+
+    def __init__(self, tensor: Any, index: int) -> None:
+        self.array = tensor.array
+        self.counter = version_of(tensor)
+        self.index = index
+        self.owner = weakref.ref(tensor)
+
+    def tensor(self, node: Any) -> Any:
+        """The output itself while it lives, else another tensor over the same memory with the same edge."""
+        alive = self.owner()
+        if alive is not None and alive.array is self.array:
+            return alive
+        edge = None if node is None else node if node.outputs == 1 else Port(node, self.index, node.likes[self.index])
+        result = wrap(self.array, edge)
+        result.vc = self.counter
+        if edge is not None:
+            edge.vc = self.counter
+        self.owner = weakref.ref(result)
+        return result
+
+
+class FunctionCtx:
+    """The first argument of `forward` (or `setup_context`) and of `backward`; attributes of any other name are the user's.
+
+    Read in `backward`: `saved_tensors`, `needs_input_grad` (a bool per argument).
+    """
+
+    __slots__ = ("__dict__", "__weakref__", "_epoch", "_kept", "_node", "_outputs", "_plain", "_split", "dirty_tensors", "materialize_grads",
+                 "needs_input_grad", "non_differentiable", "saved_for_forward", "to_save")  # fmt: skip
+    needs_input_grad: tuple[bool, ...]
+    to_save: Any
+    saved_for_forward: Any
+    dirty_tensors: Any
+    non_differentiable: Any
+    materialize_grads: bool
+    _kept: Any  # None before the end of forward, then the saved tensors, then RELEASED
+    _plain: bool  # whether `_kept` is what `saved_tensors` returns, as it stands
+    _epoch: int  # the last write anywhere before they were saved
+    _node: Any  # a weak reference to the node, where one is needed
+    _outputs: Any  # outputs assigned to attributes: name -> Output
+
+    def __init__(self) -> None:
+        self.to_save = self.saved_for_forward = self.dirty_tensors = self.non_differentiable = None
+        self._kept = self._node = self._outputs = None
+        self.materialize_grads = self._plain = True
+
+    # ---- called in forward
+    def save_for_backward(self, *tensors: Any) -> None:
+        """Keep tensors (or None) for `backward`, which finds them in `saved_tensors`. A write to one of them is noticed there."""
+        self.to_save = tensors
+
+    def save_for_forward(self, *tensors: Any) -> None:
+        """Keep tensors (or None) for `jvp`, which finds them in `saved_tensors`."""
+        for tensor in tensors:
+            if tensor is not None and not isinstance(tensor, TensorBase):
+                raise AssertionError("save_for_forward expects all arguments to be tensors; you should save non-tensors as attributes on ctx.")
+        self.saved_for_forward = tensors
+
+    def mark_dirty(self, *args: Any) -> None:
+        """Name the inputs that `forward` writes to; they have to be returned."""
+        self.dirty_tensors = args
+
+    def mark_non_differentiable(self, *args: Any) -> None:
+        """Name the outputs that take no gradient; `backward` gets zeros for them."""
+        self.non_differentiable = args
+
+    def set_materialize_grads(self, value: bool) -> None:
+        """Whether `backward` gets zeros (True, the default) or None for an output that no gradient reached."""
+        self.materialize_grads = value
+
+    # ---- called in backward
+    @property
+    def saved_tensors(self) -> tuple[Any, ...]:
+        """What `save_for_backward` was given. RuntimeError after the graph was freed, or when one of them was written to."""
+        kept = self._kept
+        if kept is None:
+            return ()
+        if kept is RELEASED:
+            raise RuntimeError(SECOND_TIME)
+        if self._epoch != versions.WRITES:
+            self._check(kept)
+        found: tuple[Any, ...] = kept if self._plain else tuple(self._unpack(entry) for entry in kept)
+        node = self._node
+        if node is not None and getattr(node(), "clears", False):
+            self._kept = RELEASED
+        return found
+
+    @property
+    def _raw_saved_tensors(self) -> tuple[Any, ...]:
+        if self._kept is RELEASED:
+            raise RuntimeError(SECOND_TIME)
+        return () if self._kept is None else tuple(entry for entry in self._kept)
+
+    def __getattr__(self, name: str) -> Any:
+        outputs = None if name.startswith("_") else self._outputs
+        if outputs is not None and name in outputs:
+            return outputs[name].tensor(self._node())
+        raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
+
+    # ---- called by the node
+    def _keep(self, node: Any) -> None:
+        """Take over what `save_for_backward` was given, at the end of forward."""
+        kept = self.to_save
+        self.to_save = None
+        self._epoch = versions.WRITES
+        for place, tensor in enumerate(kept):
+            if tensor is None:
+                continue
+            if not isinstance(tensor, TensorBase):
+                raise TypeError(f"save_for_backward can only save variables, but argument {place} is of type {type(tensor).__name__}")
+            if tensor.rare is not None and tensor.rare.inference:
+                raise inference_refusal()
+            fn = tensor.fn
+            if fn is not None and (fn is node or (type(fn) is Port and fn.e0 is node)):
+                self._plain = False
+        if modes.SPECIAL and modes.LOCAL.saved_hooks:
+            self._plain = False
+            kept = tuple(None if t is None else pack(t, node) for t in kept)
+        elif not self._plain:
+            self._node = weakref.ref(node)
+            kept = tuple(self._entry(tensor, node) for tensor in kept)
+        self._kept = kept
+
+    def _entry(self, tensor: Any, node: Node) -> Any:
+        if tensor is None or tensor.fn is None:
+            return tensor
+        maker, index = target(tensor.fn)
+        return Output(tensor, index) if maker is node else tensor
+
+    def _unpack(self, entry: Any) -> Any:
+        if type(entry) is Output:
+            return entry.tensor(self._node())
+        return entry.unpack() if isinstance(entry, Packed) else entry
+
+    def _check(self, kept: Sequence[Any]) -> None:
+        """Something was written since; was it one of ours?"""
+        for entry in kept:
+            if entry is None or isinstance(entry, Packed):
+                continue
+            if type(entry) is Output:
+                counter, edge = entry.counter, self._node()
+            else:
+                edge = entry.fn
+                counter = entry.vc if entry.vc is not None or edge is None else edge.vc
+            if counter is not None and counter.last > self._epoch:
+                _refuse(self._epoch, counter, entry, edge)
+
+    def _hide_outputs(self, tensors: Sequence[Any], node: Any) -> None:
+        """Hold outputs that were assigned to attributes as arrays, so that the context does not keep its own node alive."""
+        attributes = self.__dict__
+        for name, value in list(attributes.items()):
+            if isinstance(value, TensorBase):
+                for index, output in enumerate(tensors):
+                    if value is output and value.fn is not None:
+                        self._outputs = self._outputs or {}
+                        self._outputs[name] = Output(value, index)
+                        self._node = weakref.ref(node)
+                        del attributes[name]
+                        break
+
+
+def _refuse(epoch: int, counter: Any, entry: Any, edge: Any) -> NoReturn:
+    maker = None if edge is None or edge.number == 0 else (edge, entry.index) if type(entry) is Output else target(edge)
+    raise modified(epoch, counter, entry.array, maker)
