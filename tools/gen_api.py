@@ -57,7 +57,23 @@ def signature(face: Face) -> tuple[list[str], list[str], str]:
     if a.kwarg:
         parameters.append("**" + spell(a.kwarg, None))
         handed.append("**" + a.kwarg.arg)
+    if face.numpy:
+        numpy_names(parameters, handed)
     return parameters, handed, ast.unparse(definition.returns) if definition.returns else "Any"
+
+
+def numpy_names(parameters: list[str], handed: list[str]) -> None:
+    """NumPy's names for `dim` and `keepdim`, as keywords."""
+    if "*" not in parameters:
+        parameters.append("*")
+    place = next(k for k, name in enumerate(parameters) if name.startswith("dim:"))
+    if "=" not in parameters[place]:
+        parameters[place] = "dim: Any = None"
+    parameters.append("axis: Any = None")
+    handed[handed.index("dim")] = "dim if axis is None else axis"
+    if "keepdim" in handed:
+        parameters.append("keepdims: bool = False")
+        handed[handed.index("keepdim")] = "keepdim or keepdims"
 
 
 def spell(arg: ast.arg, default: ast.expr | None) -> str:
@@ -76,7 +92,7 @@ def doc(text: str, indent: str) -> str:
 # ---------------------------------------------------------------- elementwise templates
 def simple(op: Elementwise) -> bool:
     """Whether an op gets a template: one or two tensor operands, nothing else, no conditions, the same dtype out as in."""
-    if op.statics or len(op.inputs) > 2 or op.conditions or op.refuses:
+    if op.statics or len(op.inputs) > 2 or op.conditions or op.refuses or not op.floats:
         return False
     found = op.map("t" * len(op.inputs))
     return not found.is_condition and not (len(op.inputs) == 2 and any("result" in names for names in found.saves))

@@ -16,8 +16,9 @@ from typing import Any, Final
 import numpy as np
 
 from .._kernels.basic import add_into
-from .node import LEAF, TOKEN, Node
+from .node import ACCUMULATE, LEAF, TOKEN, Node, target
 
+Pending = tuple[Node, int, Any]  # node, output number, gradient (an array, or None)
 RUN: Final = threading.Lock()  # buffers sit on the nodes, so one accelerated run at a time; others take the full engine
 
 
@@ -62,10 +63,24 @@ def give(edge: Node, grad: Any, heap: list[tuple[int, Node]], leaves: list[Node]
         edge.buf = total(held, grad)
 
 
-def run(root: Node, grad: Any, keep: bool) -> None:
+def unfinished(undefined: list[Pending], heap: list[tuple[int, Node]], leaves: list[Node]) -> list[Pending]:
+    """All that still has to be sent on, for the full run to go on from."""
+    pending = undefined
+    for edge in (*[edge for _, edge in heap], *leaves):
+        if edge.buf is TOKEN:
+            gathered = edge.gathered  # type: ignore[attr-defined]
+            pending += [(edge, index, grad) for index, grad in enumerate(gathered) if grad is not None]
+        else:
+            pending.append((*target(edge), edge.buf))
+    return pending
+
+
+def run(root: Node, grad: Any, keep: bool) -> list[Pending] | None:
     """Send a gradient through the graph below `root` and add to the leaves' `.grad`.
 
-    `grad` is an array of the root's shape and dtype. Raises what a node raises; the graph stays usable.
+    `grad` is an array of the root's shape and dtype. Raises what a node raises; the graph stays usable. A node that gives no gradient
+    for an input that has a history (a custom Function may) ends the run: nodes below must see that nothing came, which the full
+    run does; the result is then what it has to start from.
     """
     heap: list[tuple[int, Node]] = []
     leaves: list[Any] = []
@@ -86,10 +101,16 @@ def run(root: Node, grad: Any, keep: bool) -> None:
                     third = None
             else:
                 first = second = None
+                undefined: list[Pending] = []
                 for edge, part in zip(node.edges(), node.apply(grad, keep), strict=True):
-                    if part is not None and edge is not None:
-                        give(edge, part, heap, leaves)
+                    if edge is not None:
+                        if part is not None:
+                            give(edge, part, heap, leaves)
+                        elif edge.number != LEAF:
+                            undefined.append((*target(edge), None))
                 part = None
+                if undefined:
+                    return unfinished(undefined, heap, leaves)
             grad = None
             if first is not None:
                 edge = node.e0
@@ -132,10 +153,12 @@ def run(root: Node, grad: Any, keep: bool) -> None:
             node = after
             grad = node.buf
             node.buf = None
-        for leaf in leaves:
-            grad = leaf.buf
-            leaf.buf = None
-            leaf.accept(grad, getrefcount(grad) <= ALONE_HERE)
+        with ACCUMULATE:
+            for leaf in leaves:
+                grad = leaf.buf
+                leaf.buf = None
+                leaf.accept(grad, getrefcount(grad) <= ALONE_HERE)
+        return None
     finally:
         for edge in leaves:
             edge.buf = None

@@ -9,6 +9,7 @@ than those of the nodes that its edges lead to.
 from __future__ import annotations
 
 import itertools
+import threading
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
 next_number: Final[Callable[[], int]] = itertools.count(-1, -1).__next__
 LEAF: Final = 0  # the number of every accumulator: larger than any other, found by one comparison
+ACCUMULATE: Final = threading.RLock()  # held while gradients are added to leaves: several runs may share one
 SECOND_TIME: Final = (
     "Trying to backward through the graph a second time (or directly access saved tensors after they have already been freed). "
     "Saved intermediate values of the graph are freed when you call .backward() or autograd.grad(). Specify retain_graph=True if "
@@ -123,7 +125,8 @@ class Port(Node):
 
     def apply(self, grad: Any, keep: bool) -> Token:
         gathered = self.e0.gathered  # type: ignore[attr-defined]
-        gathered[self.index] = grad
+        held = gathered[self.index]
+        gathered[self.index] = grad if held is None else held + grad  # an unpacked saved output comes by another port
         return TOKEN
 
 

@@ -52,8 +52,8 @@ def _number(value: Any, compute: np.dtype[Any]) -> Value:
     if isinstance(value, (bool, np.bool_)):
         return np.bool_(value)
     if compute.kind in "iu":
-        return np.int64(value).astype(compute) if float(value).is_integer() else value
-    return value if compute.kind == "b" else compute.type(value)
+        return np.int64(value).astype(compute) if float(value).is_integer() else np.float64(value)
+    return np.asarray(value)[()] if compute.kind == "b" else compute.type(value)
 
 
 def _apply(node: Expr, values: Mapping[Expr, Value], compute: np.dtype[Any]) -> Value:
@@ -99,6 +99,8 @@ def _power(x: Value, y: Value) -> Value:
 
 
 def _sign(x: Value) -> Value:
+    if x.dtype.kind == "b":
+        return x
     return np.where(np.isnan(x), x.dtype.type(0), np.sign(x)) if x.dtype.kind == "f" else np.sign(x)
 
 

@@ -11,8 +11,9 @@ from typing import Any, Final
 
 import numpy as np
 
-from .language import data, exp, isinf, isnan, log, maximum, offset, real, release, restore, size, sqrt
+from .language import data, offset, real, release, restore, size
 from .registry import REASSOCIATE, kernel
+from .scalar_fallback import exp, isinf, isnan, log, maximum, sqrt
 
 BLOCK: Final = 1024  # columns that are summed side by side: 8 kB of sums stay in the first cache
 

@@ -1,5 +1,43 @@
 """The declarations of all ops, by family."""
 
-from . import activations, arithmetic, casts, comparisons, indexing, matmul, shaping, splitting, views
+from . import (
+    activations,
+    arithmetic,
+    casts,
+    comparisons,
+    extremes,
+    indexing,
+    matmul,
+    norms,
+    reductions,
+    rounding,
+    scans,
+    selection,
+    shaping,
+    softmax,
+    splitting,
+    statistics,
+    transcendental,
+    views,
+)
 
-__all__ = ["activations", "arithmetic", "casts", "comparisons", "indexing", "matmul", "shaping", "splitting", "views"]
+__all__ = [
+    "activations",
+    "arithmetic",
+    "casts",
+    "comparisons",
+    "extremes",
+    "indexing",
+    "matmul",
+    "norms",
+    "reductions",
+    "rounding",
+    "scans",
+    "selection",
+    "shaping",
+    "softmax",
+    "splitting",
+    "statistics",
+    "transcendental",
+    "views",
+]

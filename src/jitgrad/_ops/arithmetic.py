@@ -8,7 +8,7 @@ from typing import Any
 from .._core.dtypes import float64
 from .._expr import Expr
 from .._expr import scalar as s
-from .checks import check_alpha, is_tensor, no_bool, no_bool_message, not_implemented, subtraction
+from .checks import check_alpha, check_fits, is_tensor, no_bool, no_bool_message, not_implemented, subtraction
 from .kinds import Tensor, composite
 from .maps import Elementwise, elementwise
 
@@ -55,8 +55,7 @@ def add(input: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:
     """input + alpha * other; shapes broadcast, dtypes promote."""
     if alpha == 1 and alpha is not True:
         return add_op(input, other)
-    check_alpha("add", (input, other), alpha)
-    return add_scaled(input, other, alpha=alpha)
+    return add_scaled(input, other, alpha=check_alpha("add", (input, other), alpha))
 
 
 @composite(inplace="write", augments="sub", aliases=("subtract",))
@@ -64,8 +63,7 @@ def sub(input: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:
     """input - alpha * other; shapes broadcast, dtypes promote. RuntimeError for truth values."""
     if alpha == 1 and alpha is not True:
         return sub_op(input, other)
-    check_alpha("sub", (input, other), alpha)
-    return sub_scaled(input, other, alpha=alpha)
+    return sub_scaled(input, other, alpha=check_alpha("sub", (input, other), alpha))
 
 
 @composite(method=False)
@@ -73,8 +71,7 @@ def rsub(input: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:
     """other - alpha * input; shapes broadcast, dtypes promote. RuntimeError for truth values."""
     if alpha == 1 and alpha is not True:
         return rsub_op(input, other)
-    check_alpha("rsub", (input, other), alpha)
-    return rsub_scaled(input, other, alpha=alpha)
+    return rsub_scaled(input, other, alpha=check_alpha("rsub", (input, other), alpha))
 
 
 # ---------------------------------------------------------------- products and quotients
@@ -198,11 +195,14 @@ def copysign(input: Expr, other: Expr) -> Expr:
 def check_pow(op: Elementwise, operands: Sequence[Any], statics: Sequence[Any]) -> None:
     """Integers are not raised to a negative number, truth values not to each other."""
     base, exponent = operands
+    if not is_tensor(base) and not is_tensor(exponent):
+        raise TypeError(f"pow() received an invalid combination of arguments - got ({type(base).__name__}, {type(exponent).__name__})")
     kind = op.compute_dtype(operands)
     if kind.kind == "b" and is_tensor(exponent):
         raise not_implemented("pow", kind)
     if is_tensor(base) and not is_tensor(exponent) and not kind.is_floating_point and exponent < 0:
         raise RuntimeError("Integers to negative integer powers are not allowed.")
+    check_fits(exponent, kind)
 
 
 @elementwise(operator="pow", node="PowBackward1", nodes={"ts": "PowBackward0", "st": "PowBackward2"}, numbers=("input", "exponent"), keep_result=True,

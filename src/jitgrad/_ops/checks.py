@@ -48,6 +48,7 @@ def integral(kernel: str, *, boolean: bool = True) -> Check:
     """A check that the op is computed on integers, or truth values."""
 
     def check(op: Elementwise, operands: Sequence[Any], statics: Sequence[Any]) -> None:
+        one_tensor(op, operands, statics)
         kind = op.compute_dtype(operands)
         if kind.is_floating_point or (kind is bool_ and not boolean):
             raise not_implemented(kernel, kind)
@@ -56,9 +57,10 @@ def integral(kernel: str, *, boolean: bool = True) -> Check:
 
 
 def no_bool(kernel: str) -> Check:
-    """A check that the op is not computed on truth values."""
+    """A check that the op is not computed on truth values, nor on numbers alone."""
 
     def check(op: Elementwise, operands: Sequence[Any], statics: Sequence[Any]) -> None:
+        one_tensor(op, operands, statics)
         if op.compute_dtype(operands) is bool_:
             raise not_implemented(kernel, bool_)
 
@@ -85,8 +87,8 @@ def subtraction(op: Elementwise, operands: Sequence[Any], statics: Sequence[Any]
                            "`~` or `logical_not()` operator instead.")  # fmt: skip
 
 
-def check_alpha(name: str, operands: Sequence[Any], alpha: Any) -> None:
-    """The factor of `add` and `sub` must be a number that the result's dtype can take."""
+def check_alpha(name: str, operands: Sequence[Any], alpha: Any) -> Any:
+    """The factor of `add` and `sub`, which must be a number that the result's dtype can take."""
     if not isinstance(alpha, NUMBERS):
         raise TypeError(f"{name}(): argument 'alpha' must be Number, not {type(alpha).__name__}")
     if isinstance(alpha, bool) and not all(is_bool(operand) for operand in operands):
@@ -94,6 +96,7 @@ def check_alpha(name: str, operands: Sequence[Any], alpha: Any) -> None:
     kinds = [operand.meta.kind.is_floating_point if is_tensor(operand) else isinstance(operand, float) for operand in operands]
     if isinstance(alpha, float) and not any(kinds):
         raise RuntimeError("For integral input tensors, argument alpha must not be a floating point number.")
+    return bool(alpha) if all(is_bool(operand) for operand in operands) else alpha
 
 
 def check_numbers(name: str, **given: Any) -> None:
@@ -114,6 +117,13 @@ def check_fits(number: Any, kind: dtype) -> None:
     """A number written into an integer tensor must not overflow."""
     if not is_tensor(number) and not kind.is_floating_point and not fits(number, kind):
         raise RuntimeError(f"value cannot be converted to type {_OVERFLOW_NAMES[kind]} without overflow")
+
+
+def one_tensor(op: Elementwise, operands: Sequence[Any], statics: Sequence[Any]) -> None:
+    """A check that not all operands are numbers."""
+    if not any(is_tensor(operand) for operand in operands):
+        words = ", ".join(type(operand).__name__ for operand in operands)
+        raise TypeError(f"{op.name}() received an invalid combination of arguments - got ({words})")
 
 
 def fitting(op: Elementwise, operands: Sequence[Any], statics: Sequence[Any]) -> None:

@@ -119,8 +119,8 @@ def min_dim_op(input: Array, index: Index, dim: int) -> Array:
 for _op in (max_dim_op, min_dim_op):
 
     @_op.adjoint
-    def _(grad: Array, like: Meta, index: Array, dim: int) -> Array:
-        out = np.empty(like.shape, grad.dtype)
+    def _(grad: Array, like: tuple[Meta, Meta], index: Array, dim: int) -> Array:
+        out = np.empty(like[0].shape, grad.dtype)
         _, outer, n, inner = arranged(out, (dim,) if out.ndim else ())
         if grad.dtype.char in COMPILED:
             kernels.place_middle[grad.dtype](np.ascontiguousarray(grad), np.ascontiguousarray(index), outer, n, inner, out)
@@ -132,8 +132,8 @@ for _op in (max_dim_op, min_dim_op):
 
 def along(function: str, input: Tensor, dim: Any, keepdim: Any, sign: float) -> tuple[Tensor, Tensor]:
     """Extreme values and their indices along an axis."""
-    if not isinstance(dim, int) or isinstance(dim, bool):
-        raise TypeError(f"{function}() received an invalid combination of arguments - got (Tensor, {type(dim).__name__}), but expected one of:\n"
+    if not isinstance(dim, int) or isinstance(dim, bool) or not hasattr(input, "meta"):
+        raise TypeError(f"{function}() received an invalid combination of arguments - got ({type(input).__name__}, {type(dim).__name__}), but expected one of:\n"
                         " * (Tensor input)\n * (Tensor input, Tensor other)\n * (Tensor input, int dim, bool keepdim = False)")  # fmt: skip
     keepdim = check_flag(function, keepdim)
     dim = wrap_dim(dim, input.ndim)
@@ -143,12 +143,30 @@ def along(function: str, input: Tensor, dim: Any, keepdim: Any, sign: float) -> 
     return values, index
 
 
+def pair(function: str, input: Any, other: Any) -> Tensor:
+    """The first of two tensors; TypeError unless both are tensors."""
+    for position, operand in enumerate((input, other), 1):
+        if not hasattr(operand, "meta"):
+            raise TypeError(f"{function}(): argument '{('input', 'other')[position - 1]}' (position {position}) must be Tensor, not {type(operand).__name__}")
+    return input
+
+
+def written(result: Tensor, out: Any) -> Tensor:
+    """The result, put into `out` if there is one: it must have the result's dtype."""
+    if out is None:
+        return result
+    if out.meta.kind is not result.meta.kind:
+        raise RuntimeError(f"Expected the dtype for input and out to match, but got {result.meta.kind.scalar_name} for input's dtype and "
+                           f"{out.meta.kind.scalar_name} for out's dtype.")  # fmt: skip
+    return out.copy_(result)
+
+
 @composite(name="max", numpy=True)
 def max_(input: Tensor, dim: Any = None, keepdim: bool = False, *, other: Any = None) -> Any:
     """The largest element; with `dim` a named tuple of values and indices along it; with another tensor `maximum`."""
     other = dim if hasattr(dim, "meta") else other
     if other is not None:
-        return input.maximum(other)
+        return pair("max", input, other).maximum(other)
     if dim is not None:
         return MaxResult(*along("max", input, dim, keepdim, LARGEST))
     check_elements("max", input.meta.shape, tuple(range(input.ndim)), HINT)
@@ -160,7 +178,7 @@ def min_(input: Tensor, dim: Any = None, keepdim: bool = False, *, other: Any = 
     """The smallest element; with `dim` a named tuple of values and indices along it; with another tensor `minimum`."""
     other = dim if hasattr(dim, "meta") else other
     if other is not None:
-        return input.minimum(other)
+        return pair("min", input, other).minimum(other)
     if dim is not None:
         return MinResult(*along("min", input, dim, keepdim, SMALLEST))
     check_elements("min", input.meta.shape, tuple(range(input.ndim)), HINT)
@@ -168,19 +186,19 @@ def min_(input: Tensor, dim: Any = None, keepdim: bool = False, *, other: Any = 
 
 
 @composite(numpy=True)
-def amax(input: Tensor, dim: Any = (), keepdim: bool = False) -> Tensor:
-    """The largest elements along `dim` (an int or several; all when empty). Ties share the gradient evenly."""
+def amax(input: Tensor, dim: Any = (), keepdim: bool = False, *, out: Any = None) -> Tensor:
+    """The largest elements along `dim` (an int or several; all when empty), written to `out` if given. Ties share the gradient evenly."""
     dims = axes_of(dim, input.ndim)
     check_elements("amax", input.meta.shape, dims, HINT if dim == () or dim is None else "")
-    return amax_op(input, dims, check_flag("amax", keepdim))
+    return written(amax_op(input, dims, check_flag("amax", keepdim)), out)
 
 
 @composite(numpy=True)
-def amin(input: Tensor, dim: Any = (), keepdim: bool = False) -> Tensor:
-    """The smallest elements along `dim` (an int or several; all when empty). Ties share the gradient evenly."""
+def amin(input: Tensor, dim: Any = (), keepdim: bool = False, *, out: Any = None) -> Tensor:
+    """The smallest elements along `dim` (an int or several; all when empty), written to `out` if given. Ties share the gradient evenly."""
     dims = axes_of(dim, input.ndim)
     check_elements("amin", input.meta.shape, dims, HINT if dim == () or dim is None else "")
-    return amin_op(input, dims, check_flag("amin", keepdim))
+    return written(amin_op(input, dims, check_flag("amin", keepdim)), out)
 
 
 def argextreme(function: str, input: Tensor, dim: Any, keepdim: Any, sign: float) -> Tensor:

@@ -1,4 +1,4 @@
-"""Gather and scatter: reading and writing by index arrays."""
+"""Reading and writing along one axis, by mask, or by what stands in brackets. Repeated indices add up in every gradient."""
 
 from __future__ import annotations
 
@@ -6,53 +6,386 @@ from typing import Any
 
 import numpy as np
 
+from .._core.errors import argument_error, bracketed
 from .._core.meta import Meta
-from .._core.shapes import check_broadcastable
-from .kinds import Array, Tensor, linear
+from .._core.shapes import broadcast_shapes, wrap_dim
+from .kinds import Array, Index, Tensor, composite, general, linear
+from .places import Key, add_at, add_by_key, add_rows, key_shape, numpy_key, outside, take_at, take_rows
 
-Indices = tuple[Array | None, ...]
-
-
-def key_of(indices: Indices) -> tuple[Any, ...]:
-    """NumPy's index for a tuple that has an index array or None per axis."""
-    return tuple(slice(None) if entry is None else entry for entry in indices)
+LONG = np.dtype(np.int64)
 
 
+def need_tensor(function: str, argument: str, position: int, value: Any) -> None:
+    """TypeError unless `value` is a tensor."""
+    if not hasattr(value, "meta"):
+        raise argument_error(function, argument, position, "Tensor", value)
+
+
+def copied(array: Array) -> Array:
+    """A C-contiguous copy."""
+    return np.array(array, order="C", copy=True)
+
+
+# ---------------------------------------------------------------- brackets
 @linear(node="IndexBackward0", name="_index")
-def index_op(input: Array, indices: Indices) -> Array:
-    return np.ascontiguousarray(input[key_of(indices)])
+def index_op(input: Array, key: Key) -> Array:
+    return np.ascontiguousarray(input[numpy_key(key)])
 
 
 @index_op.adjoint
-def _(grad: Array, like: Meta, indices: Indices) -> Array:
+def _(grad: Array, like: Meta, key: Key) -> Array:
     full = np.zeros(like.shape, grad.dtype)
-    np.add.at(full, key_of(indices), grad)
+    add_by_key(full, key, grad)
     return full
 
 
 @linear(node="IndexPutBackward0", name="_index_put")
-def index_put_op(input: Array, values: Array, indices: Indices, accumulate: bool = False) -> Array:
-    result = np.array(input, order="C", copy=True)
+def index_put_op(input: Array, values: Array, key: Key, accumulate: bool = False) -> Array:
+    result = copied(input)
     if accumulate:
-        np.add.at(result, key_of(indices), values)
+        add_by_key(result, key, values)
     else:
-        result[key_of(indices)] = values
+        result[numpy_key(key)] = values
     return result
 
 
 @index_put_op.adjoint
-def _(grad: Array, needs: tuple[bool, bool], like: tuple[Meta, Meta], indices: Indices, accumulate: bool) -> tuple[Array | None, Array | None]:
+def _(grad: Array, needs: tuple[bool, bool], key: Key, accumulate: bool) -> tuple[Array | None, Array | None]:
     kept = None
     if needs[0]:
-        kept = grad if accumulate else np.array(grad, order="C", copy=True)
+        kept = grad if accumulate else copied(grad)
         if not accumulate:
-            kept[key_of(indices)] = 0
-    return kept, grad[key_of(indices)] if needs[1] else None
+            kept[numpy_key(key)] = 0
+    return kept, np.ascontiguousarray(grad[numpy_key(key)]) if needs[1] else None
 
 
-def put(input: Tensor, indices: Indices, values: Tensor, accumulate: bool = False) -> Tensor:
-    """A copy of `input` with `values` at the given places. Values broadcast and are cast to the input's dtype."""
-    where = np.broadcast_shapes(*(entry.shape for entry in indices if entry is not None))
-    del where
-    check_broadcastable(np.empty(input.meta.shape, bool)[key_of(indices)].shape, values.meta.shape)
-    return index_put_op(input, values.to(input.meta.kind), indices, accumulate)
+def put_by_key(input: Tensor, key: Key, values: Tensor, accumulate: bool = False) -> Tensor:
+    """`input` with `values`, of its dtype, at the places of a key. RuntimeError unless they broadcast to these."""
+    target = key_shape(input.meta.shape, key)
+    shape = values.meta.shape
+    while len(shape) > len(target) and shape[0] == 1:
+        shape = shape[1:]
+    if len(shape) > len(target) or any(n not in (1, m) for n, m in zip(reversed(shape), reversed(target), strict=False)):
+        raise RuntimeError(f"shape mismatch: value tensor of shape {bracketed(values.meta.shape)} cannot be broadcast to indexing result of shape "
+                           f"{bracketed(target)}")  # fmt: skip
+    return index_put_op(input, values if shape == values.meta.shape else values.reshape(shape), key, accumulate)
+
+
+# ---------------------------------------------------------------- along one axis
+@linear(node="IndexSelectBackward0", name="_index_select")
+def index_select_op(input: Array, index: Index, dim: int) -> Array:
+    return take_rows(input, index, dim)
+
+
+@index_select_op.adjoint
+def _(grad: Array, index: Array, like: Any, dim: int) -> Array:
+    full = np.zeros(like[0].shape, grad.dtype)
+    add_rows(full, index, grad, dim)
+    return full
+
+
+@linear(node="IndexAddBackward0", name="_index_add")
+def index_add_op(input: Array, source: Array, index: Index, dim: int, alpha: Any) -> Array:
+    result = copied(input)
+    add_rows(result, index, source if alpha == 1 else (source * alpha).astype(result.dtype), dim)
+    return result
+
+
+@index_add_op.adjoint
+def _(grad: Array, needs: tuple[bool, bool], index: Array, dim: int, alpha: Any) -> tuple[Array | None, Array | None]:
+    taken = take_rows(grad, index, dim) if needs[1] else None
+    return grad if needs[0] else None, taken if taken is None or alpha == 1 else (taken * alpha).astype(grad.dtype)
+
+
+@linear(node="IndexCopyBackward0", name="_index_copy")
+def index_copy_op(input: Array, source: Array, index: Index, dim: int) -> Array:
+    return replaced(input, index, dim, source)
+
+
+@index_copy_op.adjoint
+def _(grad: Array, needs: tuple[bool, bool], index: Array, dim: int) -> tuple[Array | None, Array | None]:
+    return replaced(grad, index, dim, 0) if needs[0] else None, take_rows(grad, index, dim) if needs[1] else None
+
+
+def replaced(array: Array, index: Array, dim: int, value: Any) -> Array:
+    """A copy with other values at the indices along an axis."""
+    result = copied(array)
+    if result.ndim:
+        result[(slice(None),) * dim + (index,)] = value
+    elif index.size:
+        result[...] = value
+    return result
+
+
+@general(node="IndexFillBackward0", name="_index_fill", saves=("index",))
+def index_fill_op(input: Array, index: Index, dim: int, value: Any) -> Array:
+    return replaced(input, index, dim, np.asarray(value).astype(input.dtype))
+
+
+@index_fill_op.rule
+def _(grad: Tensor, index: Tensor, dim: int) -> Tensor:
+    return grad.index_fill(dim, index, 0)
+
+
+@general(node="IndexFillBackward1", name="_index_fill_by", saves=("index",))
+def index_fill_by_op(input: Array, value: Array, index: Index, dim: int) -> Array:
+    return replaced(input, index, dim, value.astype(input.dtype))
+
+
+@index_fill_by_op.rule
+def _(grad: Tensor, needs: tuple[bool, bool], index: Tensor, dim: int) -> tuple[Tensor | None, Tensor | None]:
+    return grad.index_fill(dim, index, 0) if needs[0] else None, grad.index_select(dim, index).sum() if needs[1] else None
+
+
+# ---------------------------------------------------------------- by mask
+@linear(node="MaskedSelectBackward0", name="_masked_select")
+def masked_select_op(input: Array, mask: Index) -> Array:
+    shape = np.broadcast_shapes(input.shape, mask.shape)
+    return np.broadcast_to(input, shape)[np.broadcast_to(mask, shape)]
+
+
+@masked_select_op.adjoint
+def _(grad: Array, mask: Array, like: Any) -> Array:
+    full = np.zeros(np.broadcast_shapes(like[0].shape, mask.shape), grad.dtype)
+    full[np.broadcast_to(mask, full.shape)] = grad
+    return full
+
+
+@linear(node="MaskedScatterBackward0", name="_masked_scatter")
+def masked_scatter_op(input: Array, source: Array, mask: Index) -> Array:
+    result = copied(input)
+    where = np.broadcast_to(mask, result.shape)
+    result[where] = source.reshape(-1)[: np.count_nonzero(where)]
+    return result
+
+
+@masked_scatter_op.adjoint
+def _(grad: Array, needs: tuple[bool, bool], mask: Array, like: Any) -> tuple[Array | None, Array | None]:
+    where = np.broadcast_to(mask, grad.shape)
+    kept = spread = None
+    if needs[0]:
+        kept = copied(grad)
+        kept[where] = 0
+    if needs[1]:
+        spread = np.zeros(like[1].shape, grad.dtype)
+        taken = grad[where]
+        spread.reshape(-1)[: taken.size] = taken
+    return kept, spread
+
+
+# ---------------------------------------------------------------- by flat index
+@linear(node="TakeBackward0", name="_take")
+def take_op(input: Array, index: Index) -> Array:
+    return take_at(input, counted(index, input.size))
+
+
+@take_op.adjoint
+def _(grad: Array, index: Array, like: Any) -> Array:
+    full = np.zeros(like[0].shape, grad.dtype)
+    add_at(full, counted(index, full.size), grad)
+    return full
+
+
+@linear(node="PutBackward0", name="_put")
+def put_op(input: Array, source: Array, index: Index, accumulate: bool) -> Array:
+    result = copied(input)
+    places = counted(index, result.size)
+    if accumulate:
+        add_at(result, places, source.reshape(index.shape))
+    else:
+        result.reshape(-1)[places.reshape(-1)] = source.reshape(-1)
+    return result
+
+
+@put_op.adjoint
+def _(grad: Array, needs: tuple[bool, bool], index: Array, like: Any, accumulate: bool) -> tuple[Array | None, Array | None]:
+    places, kept = counted(index, grad.size), grad if needs[0] else None
+    if needs[0] and not accumulate:
+        kept = copied(grad)
+        kept.reshape(-1)[places.reshape(-1)] = 0
+    return kept, take_at(grad, places).reshape(like[1].shape) if needs[1] else None
+
+
+def counted(index: Array, length: int) -> Array:
+    """Indices counted from 0."""
+    return np.where(index < 0, index + length, index) if index.size else index
+
+
+@general(name="_counted", differentiable=())
+def counted_op(input: Array, length: int) -> Array:
+    return counted(input, length)
+
+
+@general(name="_nonzero", differentiable=())
+def nonzero_op(input: Array) -> Array:
+    return np.argwhere(input) if input.ndim else np.zeros((int(bool(input)), 0), LONG)
+
+
+# ---------------------------------------------------------------- faces
+def vector_index(function: str, input: Tensor, dim: int, index: Tensor, kind: type[Exception]) -> tuple[Tensor, int]:
+    """An int64 vector within bounds and the axis, counted from 0."""
+    at = wrap_dim(dim, input.ndim)
+    if index.meta.dtype != LONG:
+        index = index.long()
+    if not index.ndim:
+        index = index.view(1)
+    length = input.shape[at] if input.ndim else 1
+    bad = outside(index.array, length)
+    if bad is not None:
+        message = "index out of range in self" if function == "index_select" else f"index {bad} is out of bounds for dimension {at} with size {length}"
+        raise kind(f"{function}_(): {message}" if function == "index_copy" else message)
+    return index, at
+
+
+def is_index(index: Tensor) -> bool:
+    """Whether a tensor is of int64 or int32."""
+    return index.meta.dtype.char in "li" or index.meta.dtype == LONG
+
+
+@composite
+def index_select(input: Tensor, dim: int, index: Tensor) -> Tensor:
+    """The slices at the indices of a vector along an axis, as a copy. IndexError where one is out of range."""
+    need_tensor("index_select", "index", 2, index)
+    wrap_dim(dim, input.ndim)
+    if index.ndim > 1:
+        raise IndexError("index_select(): Index is supposed to be a vector")
+    if not is_index(index):
+        raise RuntimeError("index_select(): Expected dtype int32 or int64 for index")
+    if not input.ndim and index.meta.numel != 1:
+        raise RuntimeError(f"index_select(): Index to scalar can have only 1 value, got {index.meta.numel} value(s)")
+    index, at = vector_index("index_select", input, dim, index, IndexError)
+    return index_select_op(input, index, at)
+
+
+@composite(inplace="write")
+def index_add(input: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: Any = 1) -> Tensor:
+    """`input` with `alpha` times the slices of `source` added at the indices of a vector along an axis."""
+    at = wrap_dim(dim, input.ndim)
+    if index.ndim > 1:
+        kind = index.meta.kind.scalar_name
+        raise IndexError(f"index_add_(): Index is supposed to be a vector, but got dim: {index.ndim} with type: {kind} and size: {bracketed(index.shape)}")
+    if not is_index(index):
+        raise RuntimeError(f"index_add_(): Expected dtype int32/int64 for index but got: {index.meta.kind.scalar_name}")
+    if input.meta.dtype != source.meta.dtype:
+        raise RuntimeError(f"index_add_(): self ({input.meta.kind.scalar_name}) and source ({source.meta.kind.scalar_name}) must have the same scalar type")
+    count = source.shape[at] if source.ndim > at else 1
+    if source.ndim != input.ndim or any(a != b for k, (a, b) in enumerate(zip(input.shape, source.shape, strict=True)) if k != at):
+        raise RuntimeError("source tensor shape must match self tensor shape, excluding the specified dimension. Got self.shape = "
+                           f"{bracketed(input.shape)} source.shape = {bracketed(source.shape)}")  # fmt: skip
+    if index.meta.numel != count:
+        raise RuntimeError(f"index_add_(): Number of indices ({index.meta.numel}) should be equal to source.size(dim): ({count}), for dim: {at}")
+    index, at = vector_index("index_add", input, dim, index, RuntimeError)
+    return index_add_op(input, source, index, at, alpha)
+
+
+@composite(inplace="write")
+def index_copy(input: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor:
+    """`input` with the slices of `source` in place of those at the indices of a vector along an axis."""
+    at = wrap_dim(dim, input.ndim)
+    if index.ndim > 1:
+        raise IndexError(f"index_copy_(): Index should have dimension 1 or 0 (got {index.ndim})")
+    if input.ndim != source.ndim and input.ndim and source.ndim:
+        raise IndexError(f"index_copy_(): When source and destination are not scalars, their dimensionality must match. Source dimensionality "
+                         f"({source.ndim}), destination dimensionality ({input.ndim})")  # fmt: skip
+    if index.meta.dtype != LONG:
+        raise RuntimeError(f"index_copy_(): Expected a long tensor for index, but got {index.meta.kind.scalar_name}")
+    if input.meta.dtype != source.meta.dtype:
+        raise RuntimeError(f"index_copy_(): self and source expected to have the same dtype, but got (self) {input.meta.kind.scalar_name} and (source) "
+                           f"{source.meta.kind.scalar_name}")  # fmt: skip
+    slices = [bracketed((*x.shape[:at], *x.shape[at + 1 :]))[1:-1] for x in (input, source)]
+    if slices[0] != slices[1]:
+        raise RuntimeError(f"index_copy_(): Source/destination tensor must have same slice shapes. Destination slice shape: {slices[0]} at dimension "
+                           f"{at} and source slice shape: {slices[1]} at dimension 0.")  # fmt: skip
+    if source.ndim and index.meta.numel != source.shape[at]:
+        raise IndexError(f"index_copy_(): Number of indices ({index.meta.numel}) should be equal to source.size(dim) ({source.shape[at]})")
+    index, at = vector_index("index_copy", input, dim, index, IndexError)
+    return index_copy_op(input, source, index, at)
+
+
+@composite(inplace="write")
+def index_fill(input: Tensor, dim: int, index: Tensor, value: Any) -> Tensor:
+    """`input` with one value at the indices of a vector along an axis; negative ones count from the end."""
+    at = wrap_dim(dim, input.ndim)
+    if index.meta.dtype != LONG:
+        raise IndexError("index_fill_(): Expected dtype int64 for index.")
+    if index.ndim > 1:
+        raise RuntimeError("Index has to be a vector/scalar")
+    length = input.shape[at] if input.ndim else 1
+    low = index.array[index.array < -length]
+    if low.size:
+        raise IndexError(f"index {int(low[0])} is out of bounds for dimension {at} with size {length}")
+    index, at = vector_index("index_fill", input, dim, counted_op(index, length), IndexError)
+    if not hasattr(value, "meta"):
+        return index_fill_op(input, index, at, value)
+    if value.ndim:
+        raise RuntimeError(f"index_fill_ only supports a 0-dimensional value tensor, but got tensor with {value.ndim} dimension(s).")
+    return index_fill_by_op(input, value, index, at)
+
+
+@composite
+def masked_select(input: Tensor, mask: Tensor) -> Tensor:
+    """The elements where `mask` is True, as a vector; the two broadcast."""
+    need_tensor("masked_select", "mask", 1, mask)
+    if mask.meta.dtype != np.bool_:
+        raise RuntimeError("masked_select: expected BoolTensor for mask")
+    broadcast_shapes(mask.meta.shape, input.meta.shape)
+    return masked_select_op(input, mask)
+
+
+@composite(inplace="write")
+def masked_scatter(input: Tensor, mask: Tensor, source: Tensor) -> Tensor:
+    """`input` with the elements of `source`, in order, where `mask` is True; the first two broadcast."""
+    if mask.meta.dtype != np.bool_:
+        raise RuntimeError(f"masked_scatter_ only supports boolean masks, but got mask with dtype {mask.meta.kind.scalar_name}")
+    if input.meta.dtype != source.meta.dtype:
+        raise RuntimeError(f"masked_scatter: expected self and source to have same dtypes but got{input.meta.kind.scalar_name} and "
+                           f"{source.meta.kind.scalar_name}")  # fmt: skip
+    shape = broadcast_shapes(mask.meta.shape, input.meta.shape)
+    if np.count_nonzero(np.broadcast_to(mask.array, shape)) > source.meta.numel:
+        raise RuntimeError("Number of elements of source < number of ones in mask")
+    return masked_scatter_op(input if input.meta.shape == shape else input.expand(shape), source, mask)
+
+
+@composite
+def take(input: Tensor, index: Tensor) -> Tensor:
+    """Elements by their number in row-major order; negative ones count from the end. IndexError out of range."""
+    check_flat("take", input, index)
+    return take_op(input, index)
+
+
+@composite(inplace="write")
+def put(input: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) -> Tensor:
+    """`input` with the elements of `source` at numbers in row-major order, or added there."""
+    if input.meta.dtype != source.meta.dtype:
+        raise RuntimeError(f"put_(): self and source expected to have the same dtype, but got self.dtype = {input.meta.kind.scalar_name} and source.dtype "
+                           f"= {source.meta.kind.scalar_name}")  # fmt: skip
+    if index.meta.numel != source.meta.numel:
+        raise IndexError(f"put_(): Expected source and index to have the same number of elements, but got source.numel() = {source.meta.numel}, "
+                         f"index.numel() = {index.meta.numel}")  # fmt: skip
+    check_flat("put_", input, index)
+    return put_op(input, source, index, accumulate)
+
+
+def check_flat(function: str, input: Tensor, index: Tensor) -> None:
+    """RuntimeError unless `index` is int64, IndexError unless within the elements of `input`, from either end."""
+    if index.meta.dtype != LONG:
+        raise RuntimeError(f"{function}(): Expected a long tensor for index, but got {index.meta.kind.scalar_name}")
+    length, array = input.meta.numel, index.array
+    if length == 0 and array.size:
+        raise IndexError(f"{function}(): tried to take from an empty tensor")
+    bad = array[(array < -length) | (array >= length)]
+    if bad.size:
+        raise IndexError(f"out of range: tried to access index {int(bad.flat[0])} on a tensor of {length} elements.")
+
+
+@composite
+def nonzero(input: Tensor, *, as_tuple: bool = False) -> Any:
+    """The indices of the elements that are not zero: a row each, or with `as_tuple` a vector per axis."""
+    found = nonzero_op(input)
+    return found if not as_tuple else (found if input.ndim else nonzero_op(input.view(1))).unbind(1)
+
+
+@composite
+def argwhere(input: Tensor) -> Tensor:
+    """The indices of the elements that are not zero, a row each."""
+    return nonzero_op(input)

@@ -212,16 +212,17 @@ class Face:
     `planned` says that `_tensor/planned.py` has its common case spelled out under the same name.
 
     `inplace` is "write" where torch has an in-place twin, "view" where that twin changes the shape of the tensor itself, "only" where
-    torch has the twin alone; `augments` names the operator whose augmented assignment (`+=`) that twin is.
+    torch has the twin alone; `augments` names the operator whose augmented assignment (`+=`) that twin is. `numpy` lets `dim` and
+    `keepdim` also be called `axis` and `keepdims`.
     """
 
     def __init__(self, function: Function, *, name: str | None = None, method: bool = True, public: bool = True, inplace: str = "",
                  aliases: Sequence[str] = (), operator: str = "", augments: str = "", prop: bool = False,
-                 planned: bool = False) -> None:  # fmt: skip
+                 planned: bool = False, numpy: bool = False) -> None:  # fmt: skip
         self.function = function
         self.name = name or function.__name__.rstrip("_")
         self.method, self.public, self.inplace, self.aliases = method, public, inplace, tuple(aliases)
-        self.operator, self.augments, self.prop, self.planned = operator, augments, prop, planned
+        self.operator, self.augments, self.prop, self.planned, self.numpy = operator, augments, prop, planned, numpy
         self.module = function.__module__.rpartition(".")[2]
 
 
@@ -234,6 +235,7 @@ def composite(*function: Function, **options: Any) -> Any:
     def make(function: Function) -> Function:
         face = Face(function, **options)
         key = face.name if face.public else f".{face.name}"  # torch.where and Tensor.where take their arguments in another order
+        key += "_" if face.inplace == "only" else ""
         if key in FACES:
             raise ValueError(f"{face.name} is declared twice")
         FACES[key] = face

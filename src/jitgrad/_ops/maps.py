@@ -181,7 +181,7 @@ class Elementwise(Op):
 
     `nodes` gives the node's name for a combination of operands, a letter each, t a tensor and s a number; its edges are then the
     tensors', else one per operand as torch has it, or per name in `edges`. `constants` are values of a number operand that go into the expression, because it
-    gets simpler by them. `refuses` is what torch calls an op that has no derivative.
+    gets simpler by them. `refuses` is what torch calls an op that has no derivative; `floats` is False for an op of integers alone.
     """
 
     kind = "elementwise"
@@ -190,7 +190,7 @@ class Elementwise(Op):
                  keep_result: bool = False, conditions: Sequence[str] = (), check: Callable[..., None] | None = None,
                  numbers: Sequence[str] = (), nodes: Mapping[str, str] | None = None, refuses: str = "",
                  edges: Sequence[str] = (), constants: Mapping[str, Sequence[float]] | None = None, operator: str = "", aliases: Sequence[str] = (),
-                 method: bool = True, public: bool = True, inplace: bool = True) -> None:  # fmt: skip
+                 method: bool = True, public: bool = True, inplace: bool = True, floats: bool = True) -> None:  # fmt: skip
         super().__init__(function, node=node, name=name)
         parameters = inspect.signature(function).parameters.values()
         self.inputs = tuple(p.name for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD)
@@ -206,7 +206,7 @@ class Elementwise(Op):
         self.constants = {name: {float(value): spell_number(value) for value in values} for name, values in (constants or {}).items()}
         self.explicit: dict[str, Callable[..., Expr]] = {}
         self.operator, self.aliases, self.method, self.public = operator, tuple(aliases), method, public
-        self.inplace = inplace
+        self.inplace, self.floats = inplace, floats
         self.module = function.__module__.rpartition(".")[2]
 
     def reserve(self, spec: str, needs: tuple[bool, ...] | None = None) -> int:
@@ -280,7 +280,7 @@ class Elementwise(Op):
         shape = tensors[0].meta.shape if len(tensors) == 1 else broadcast_shapes(*(t.meta.shape for t in tensors))
         kind = self.compute_dtype(operands).numpy
         found = self.map(form, fixed, tuple(statics[count:]))
-        arrays = tuple(t.array if t.array.dtype == kind or name in found.conditions else t.array.astype(kind) for t, name in zip(tensors, found.inputs, strict=True))
+        arrays = tuple(t.array if t.array.dtype == kind or name in found.conditions else cast(t.array, kind) for t, name in zip(tensors, found.inputs, strict=True))
         out = np.dtype(bool) if found.is_condition else kind
         return Bound(found, tensors, arrays, (*numbers, *statics[:count]), shape, kind, out)
 
@@ -328,13 +328,19 @@ def wrong_operand(op: Elementwise, place: int, operand: Any) -> TypeError:
 HALF: Final = np.dtype(np.float16)
 
 
+def cast(array: Array, kind: np.dtype[Any]) -> Array:
+    """The array in another dtype, without a warning for what does not fit."""
+    with np.errstate(all="ignore"):
+        return array.astype(kind)
+
+
 def compute(pair: Pair, arrays: Sequence[Array], params: Sequence[Any], shape: tuple[int, ...], dtypes: Sequence[np.dtype[Any]]) -> list[Array]:
     """Run a kernel pair into new arrays. float16 is stored only: it is computed in float32."""
     if any(array.dtype == HALF for array in arrays):
         wide = [array.astype(np.float32) if array.dtype == HALF else array for array in arrays]
         outs = [np.empty(shape, np.float32 if kind == HALF else kind) for kind in dtypes]
         pair(wide, params, outs)
-        return [out.astype(kind) if kind == HALF else out for out, kind in zip(outs, dtypes, strict=True)]
+        return [cast(out, kind) if kind == HALF else out for out, kind in zip(outs, dtypes, strict=True)]
     outs = [np.empty(shape, kind) for kind in dtypes]
     pair(arrays, params, outs)
     return outs

@@ -125,8 +125,10 @@ def linalg_matrix_norm(A: Tensor, ord: Any = "fro", dim: Any = (-2, -1), keepdim
         raise RuntimeError(f"linalg.matrix_norm: dim must be a 2-tuple. Got {shown}")
     if ord == "fro":
         return linalg_vector_norm(A, 2, dim, keepdim, dtype=dtype)
-    if ord in (2, -2, "nuc"):
-        raise NotImplementedError(f"linalg.matrix_norm: order {ord} needs singular values, which are not implemented")
+    if ord == "nuc":
+        return nuclear(A if dtype is None else A.to(dtype), dim, keepdim)
+    if ord in (2, -2):
+        raise NotImplementedError(f"linalg.matrix_norm: order {ord} needs singular values one by one, which are not implemented")
     if ord not in (1, -1, math.inf, -math.inf):
         raise RuntimeError(f"linalg.matrix_norm: Order {ord} not supported.")
     A = A if dtype is None else A.to(dtype)
@@ -144,3 +146,46 @@ def linalg_norm(A: Tensor, ord: Any = None, dim: Any = None, keepdim: bool = Fal
     if dim is None and A.ndim != 2:
         raise RuntimeError(f"linalg.norm: If dim is not specified but ord is, the input must be 1D or 2D. Got {A.ndim}D.")
     return linalg_matrix_norm(A, ord, (0, 1) if dim is None else dim, keepdim, dtype=dtype)
+
+
+# ---------------------------------------------------------------- the sum of singular values
+@general(node="LinalgSvdBackward0", saves=("input",), name="_nuclear")
+def nuclear_op(input: Array) -> Array:
+    """For matrices in the last two axes."""
+    return np.asarray(np.linalg.svd(input, compute_uv=False).sum(-1))
+
+
+@nuclear_op.rule
+def _(grad: Tensor, input: Tensor) -> Tensor:
+    return grad.unsqueeze(-1).unsqueeze(-1) * polar_op(input)
+
+
+@general(saves=("input",), name="_polar")
+def polar_op(input: Array) -> Array:
+    """U @ Vh of the singular value decomposition: the gradient of the nuclear norm."""
+    u, _, vh = np.linalg.svd(input, full_matrices=False)
+    return np.ascontiguousarray(u @ vh)
+
+
+@polar_op.rule
+def _(grad: Tensor, input: Tensor) -> Tensor:
+    return polar_pull_op(grad, input)
+
+
+@general(differentiable=("grad",), name="_polar_pull")
+def polar_pull_op(grad: Array, input: Array) -> Array:
+    """The gradient of `_polar`; its own derivative is not implemented."""
+    u, s, vh = np.linalg.svd(input, full_matrices=False)
+    uh, v = u.swapaxes(-1, -2), vh.swapaxes(-1, -2)
+    inner = uh @ grad @ v
+    skew = (inner - inner.swapaxes(-1, -2)) / (s[..., :, None] + s[..., None, :])
+    left, right = (grad - u @ (uh @ grad)) @ v, uh @ (grad - (grad @ v) @ vh)
+    return np.ascontiguousarray(u @ skew @ vh + (left / s[..., None, :]) @ vh + u @ (right / s[..., :, None]))
+
+
+def nuclear(input: Tensor, dim: Any, keepdim: bool) -> Tensor:
+    """The sum of the singular values of the matrices in two axes."""
+    dims = axes_of(dim, input.ndim)
+    rows, columns = (k % input.ndim for k in dim)
+    result = nuclear_op(input.permute(*(k for k in range(input.ndim) if k not in dims), rows, columns))
+    return restored(result, input.meta.shape, dims, False) if keepdim else result

@@ -153,6 +153,8 @@ def sum_to_size(input: Tensor, *size: Any) -> Tensor:
     lead = len(have) - len(shape)
     if lead < 0 or any(n not in (1, have[lead + k]) for k, n in enumerate(shape)):
         raise RuntimeError(f"size {{{bracketed(shape)}}} is not expandable to size {{{bracketed(have)}}}.")
+    if not shape:
+        return sum_all_op(input)
     dims = tuple(range(lead)) + tuple(lead + k for k, n in enumerate(shape) if n == 1 != have[lead + k])
     if not dims:
         return input

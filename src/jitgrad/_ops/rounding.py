@@ -76,37 +76,37 @@ def fmod(input: Expr, other: Expr) -> Expr:
 
 
 # ---------------------------------------------------------------- bits
-@elementwise(operator="and", numbers=BOTH, check=integral("bitwise_and_cpu"))
+@elementwise(operator="and", numbers=BOTH, floats=False, check=integral("bitwise_and_cpu"))
 def bitwise_and(input: Expr, other: Expr) -> Expr:
     """Bits that both have; of truth values, whether both hold."""
     return s.bitwise_and(input, other)
 
 
-@elementwise(operator="or", numbers=BOTH, check=integral("bitwise_or_cpu"))
+@elementwise(operator="or", numbers=BOTH, floats=False, check=integral("bitwise_or_cpu"))
 def bitwise_or(input: Expr, other: Expr) -> Expr:
     """Bits that one of them has; of truth values, whether one holds."""
     return s.bitwise_or(input, other)
 
 
-@elementwise(operator="xor", numbers=BOTH, check=integral("bitwise_xor_cpu"))
+@elementwise(operator="xor", numbers=BOTH, floats=False, check=integral("bitwise_xor_cpu"))
 def bitwise_xor(input: Expr, other: Expr) -> Expr:
     """Bits that exactly one of them has; of truth values, whether exactly one holds."""
     return s.bitwise_xor(input, other)
 
 
-@elementwise(operator="lshift", numbers=BOTH, check=integral("lshift_cpu", boolean=False))
+@elementwise(operator="lshift", numbers=BOTH, floats=False, check=integral("lshift_cpu", boolean=False))
 def bitwise_left_shift(input: Expr, other: Expr) -> Expr:
     """Bits moved up by `other` places."""
     return s.bitwise_left_shift(input, other)
 
 
-@elementwise(operator="rshift", numbers=BOTH, check=integral("rshift_cpu", boolean=False))
+@elementwise(operator="rshift", numbers=BOTH, floats=False, check=integral("rshift_cpu", boolean=False))
 def bitwise_right_shift(input: Expr, other: Expr) -> Expr:
     """Bits moved down by `other` places; the sign stays."""
     return s.bitwise_right_shift(input, other)
 
 
-@elementwise(check=integral("bitwise_not_cpu"))
+@elementwise(floats=False, check=integral("bitwise_not_cpu"))
 def bitwise_not(input: Expr) -> Expr:
     """All bits flipped; of truth values, whether it does not hold."""
     return s.bitwise_not(input)

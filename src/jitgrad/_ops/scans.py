@@ -42,7 +42,7 @@ def _(grad: Array, dim: int) -> Array:
     return running_sum(grad, dim, True)
 
 
-@composite(inplace="write")
+@composite(inplace="write", numpy=True)
 def cumsum(input: Tensor, dim: int, *, dtype: Any = None) -> Tensor:
     """Sums of the elements up to each one along `dim`; integers and bools in int64, or in `dtype`."""
     return cumsum_op(input, wrap_dim(dim, input.ndim), None if dtype is None else dtype.numpy)
@@ -124,7 +124,7 @@ def _(grad: Tensor, input: Tensor, dim: int) -> Tensor:
     return grad * exclusive_op(input, dim, False) + before_and_after(grad * input, input, dim, False)
 
 
-@composite(inplace="write")
+@composite(inplace="write", numpy=True)
 def cumprod(input: Tensor, dim: int, *, dtype: Any = None) -> Tensor:
     """Products of the elements up to each one along `dim`; integers and bools in int64, or in `dtype`."""
     return cumprod_op(input, wrap_dim(dim, input.ndim), None if dtype is None else dtype.numpy)

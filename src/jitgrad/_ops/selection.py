@@ -84,7 +84,7 @@ def check_bounds(name: str, **bounds: Any) -> None:
     """Bounds are two numbers or two tensors. TypeError for anything else."""
     given = [bound for bound in bounds.values() if bound is not None]
     tensors = [is_tensor(bound) for bound in given]
-    if any(tensors) != all(tensors) or not all(is_tensor(bound) or isinstance(bound, NUMBERS) for bound in given):
+    if (any(tensors) and not all(tensors)) or not all(is_tensor(bound) or isinstance(bound, NUMBERS) for bound in given):
         words = ", ".join(f"{key}={type(bound).__name__}" for key, bound in bounds.items())
         raise TypeError(f"{name}() received an invalid combination of arguments - got (Tensor, {words})")
 
@@ -150,6 +150,8 @@ def masked_fill_op(input: Expr, mask: Expr, value: Expr) -> Expr:
 def as_filling(name: str, value: Any, kind: dtype) -> Any:
     """What a tensor of that dtype is filled with: a number that fits, or a tensor without dimensions."""
     if not is_tensor(value):
+        if isinstance(value, complex):
+            raise RuntimeError(f"value cannot be converted to type {C_NAMES[kind]} without overflow")
         if not isinstance(value, NUMBERS):
             raise TypeError(f"{name}() received an invalid combination of arguments - got ({type(value).__name__})")
         check_fits(value, kind)

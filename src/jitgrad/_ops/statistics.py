@@ -116,3 +116,17 @@ def logsumexp(input: Tensor, dim: Any, keepdim: bool = False) -> Tensor:
     return logsumexp_op(input, axes_of(dim, input.ndim), check_flag("logsumexp", keepdim))
 
 
+
+
+@composite(method=False, numpy=True)
+def var_mean(input: Tensor, dim: Any = None, unbiased: Any = None, keepdim: bool = False, *, correction: Any = None) -> tuple[Tensor, Tensor]:
+    """Variance and mean of all elements or along `dim`."""
+    dims, keepdim, correction = spread_arguments("var_mean", input, dim, unbiased, keepdim, correction)
+    return var_op(input, dims, keepdim, correction), input.mean(dims, keepdim)
+
+
+@composite(method=False, numpy=True)
+def std_mean(input: Tensor, dim: Any = None, unbiased: Any = None, keepdim: bool = False, *, correction: Any = None) -> tuple[Tensor, Tensor]:
+    """Standard deviation and mean of all elements or along `dim`."""
+    dims, keepdim, correction = spread_arguments("std_mean", input, dim, unbiased, keepdim, correction)
+    return std_op(input, dims, keepdim, correction), input.mean(dims, keepdim)

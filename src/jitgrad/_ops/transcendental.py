@@ -7,7 +7,7 @@ from typing import Any
 
 from .._expr import Expr
 from .._expr import scalar as s
-from .checks import floating
+from .checks import floating, one_tensor
 from .kinds import Tensor, composite
 from .maps import elementwise
 
@@ -182,7 +182,7 @@ def logaddexp2(input: Expr, other: Expr) -> Expr:
     return s.logaddexp(input * LN2, other * LN2) / LN2
 
 
-@elementwise(promote="float", numbers=("input", "other"), nodes={"ts": "XlogyBackward2", "st": "XlogyBackward1"})
+@elementwise(promote="float", numbers=("input", "other"), nodes={"ts": "XlogyBackward2", "st": "XlogyBackward1"}, check=one_tensor)
 def xlogy(input: Expr, other: Expr) -> Expr:
     """input * log(other), and 0 where input is 0 (unless other is NaN)."""
     return s.xlogy(input, other)

@@ -7,11 +7,23 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from .._core.dtypes import dtype as Dtype
+from .._ops import activations as ops_activations
 from .._ops import arithmetic as ops_arithmetic
 from .._ops import casts as ops_casts
+from .._ops import comparisons as ops_comparisons
+from .._ops import extremes as ops_extremes
+from .._ops import indexing as ops_indexing
 from .._ops import matmul as ops_matmul
+from .._ops import norms as ops_norms
+from .._ops import reductions as ops_reductions
+from .._ops import rounding as ops_rounding
+from .._ops import scans as ops_scans
+from .._ops import selection as ops_selection
 from .._ops import shaping as ops_shaping
+from .._ops import softmax as ops_softmax
 from .._ops import splitting as ops_splitting
+from .._ops import statistics as ops_statistics
+from .._ops import transcendental as ops_transcendental
 from . import planned
 from ._methods import Tensor
 from .inplace import inplace
@@ -35,6 +47,42 @@ def abs_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
 
 
 absolute_ = abs_
+
+
+def acos(input: Any) -> Any:
+    """Inverse cosine of each element."""
+    if isinstance(input, Tensor):
+        return Tensor.acos(input)
+    return invoke(ops_transcendental.acos, (input,), ())
+
+
+arccos = acos
+
+
+def acos_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+    """In-place `acos`."""
+    return input.acos_(*args, **kwargs)
+
+
+arccos_ = acos_
+
+
+def acosh(input: Any) -> Any:
+    """Inverse hyperbolic cosine of each element."""
+    if isinstance(input, Tensor):
+        return Tensor.acosh(input)
+    return invoke(ops_transcendental.acosh, (input,), ())
+
+
+arccosh = acosh
+
+
+def acosh_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+    """In-place `acosh`."""
+    return input.acosh_(*args, **kwargs)
+
+
+arccosh_ = acosh_
 
 
 def add(input: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:
@@ -82,6 +130,46 @@ def adjoint(input: Tensor) -> Tensor:
     return ops_shaping.adjoint(input)
 
 
+def all(input: Tensor, dim: Any = None, keepdim: bool = False, *, axis: Any = None, keepdims: bool = False) -> Tensor:
+    """Whether all elements are true, of the tensor or along `dim`; of none: True."""
+    return ops_reductions.all_(input, dim if axis is None else axis, keepdim or keepdims)
+
+
+def allclose(input: Tensor, other: Tensor, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> bool:
+    """Whether all elements are close; see `isclose`."""
+    return ops_comparisons.allclose(input, other, rtol, atol, equal_nan)
+
+
+def amax(input: Tensor, dim: Any = (), keepdim: bool = False, *, out: Any = None, axis: Any = None, keepdims: bool = False) -> Tensor:
+    """The largest elements along `dim` (an int or several; all when empty), written to `out` if given. Ties share the gradient evenly."""
+    return ops_extremes.amax(input, dim if axis is None else axis, keepdim or keepdims, out=out)
+
+
+def amin(input: Tensor, dim: Any = (), keepdim: bool = False, *, out: Any = None, axis: Any = None, keepdims: bool = False) -> Tensor:
+    """The smallest elements along `dim` (an int or several; all when empty), written to `out` if given. Ties share the gradient evenly."""
+    return ops_extremes.amin(input, dim if axis is None else axis, keepdim or keepdims, out=out)
+
+
+def any(input: Tensor, dim: Any = None, keepdim: bool = False, *, axis: Any = None, keepdims: bool = False) -> Tensor:
+    """Whether one element is true, of the tensor or along `dim`; of none: False."""
+    return ops_reductions.any_(input, dim if axis is None else axis, keepdim or keepdims)
+
+
+def argmax(input: Tensor, dim: int | None = None, keepdim: bool = False, *, axis: Any = None, keepdims: bool = False) -> Tensor:
+    """The index of the largest element (the first of equal ones, or of NaN) in the flattened tensor, or along `dim`."""
+    return ops_extremes.argmax(input, dim if axis is None else axis, keepdim or keepdims)
+
+
+def argmin(input: Tensor, dim: int | None = None, keepdim: bool = False, *, axis: Any = None, keepdims: bool = False) -> Tensor:
+    """The index of the smallest element (the first of equal ones, or of NaN) in the flattened tensor, or along `dim`."""
+    return ops_extremes.argmin(input, dim if axis is None else axis, keepdim or keepdims)
+
+
+def argwhere(input: Tensor) -> Tensor:
+    """The indices of the elements that are not zero, a row each."""
+    return ops_indexing.argwhere(input)
+
+
 def as_strided(input: Tensor, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None) -> Tensor:
     """The tensor's memory seen with a given shape, strides and start (in elements); a view.
 
@@ -93,6 +181,96 @@ def as_strided(input: Tensor, size: Sequence[int], stride: Sequence[int], storag
 def as_strided_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     """In-place `as_strided`."""
     return input.as_strided_(*args, **kwargs)
+
+
+def asin(input: Any) -> Any:
+    """Inverse sine of each element."""
+    if isinstance(input, Tensor):
+        return Tensor.asin(input)
+    return invoke(ops_transcendental.asin, (input,), ())
+
+
+arcsin = asin
+
+
+def asin_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+    """In-place `asin`."""
+    return input.asin_(*args, **kwargs)
+
+
+arcsin_ = asin_
+
+
+def asinh(input: Any) -> Any:
+    """Inverse hyperbolic sine of each element."""
+    if isinstance(input, Tensor):
+        return Tensor.asinh(input)
+    return invoke(ops_transcendental.asinh, (input,), ())
+
+
+arcsinh = asinh
+
+
+def asinh_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+    """In-place `asinh`."""
+    return input.asinh_(*args, **kwargs)
+
+
+arcsinh_ = asinh_
+
+
+def atan(input: Any) -> Any:
+    """Inverse tangent of each element."""
+    if isinstance(input, Tensor):
+        return Tensor.atan(input)
+    return invoke(ops_transcendental.atan, (input,), ())
+
+
+arctan = atan
+
+
+def atan_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+    """In-place `atan`."""
+    return input.atan_(*args, **kwargs)
+
+
+arctan_ = atan_
+
+
+def atan2(input: Any, other: Any) -> Any:
+    """Angle of the point (other, input); derivatives 0 at the origin."""
+    if isinstance(input, Tensor):
+        return Tensor.atan2(input, other)
+    return invoke(ops_transcendental.atan2, (input, other,), ())
+
+
+arctan2 = atan2
+
+
+def atan2_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+    """In-place `atan2`."""
+    return input.atan2_(*args, **kwargs)
+
+
+arctan2_ = atan2_
+
+
+def atanh(input: Any) -> Any:
+    """Inverse hyperbolic tangent of each element."""
+    if isinstance(input, Tensor):
+        return Tensor.atanh(input)
+    return invoke(ops_transcendental.atanh, (input,), ())
+
+
+arctanh = atanh
+
+
+def atanh_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+    """In-place `atanh`."""
+    return input.atanh_(*args, **kwargs)
+
+
+arctanh_ = atanh_
 
 
 def atleast_1d(*tensors: Any) -> Any:
@@ -108,6 +286,66 @@ def atleast_2d(*tensors: Any) -> Any:
 def atleast_3d(*tensors: Any) -> Any:
     """Each tensor, with three axes if it has fewer; a tuple if several are given."""
     return ops_shaping.atleast_3d(*tensors)
+
+
+def bitwise_and(input: Any, other: Any) -> Any:
+    """Bits that both have; of truth values, whether both hold."""
+    return invoke(ops_rounding.bitwise_and, (input, other,), ())
+
+
+def bitwise_and_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+    """In-place `bitwise_and`."""
+    return input.bitwise_and_(*args, **kwargs)
+
+
+def bitwise_left_shift(input: Any, other: Any) -> Any:
+    """Bits moved up by `other` places."""
+    return invoke(ops_rounding.bitwise_left_shift, (input, other,), ())
+
+
+def bitwise_left_shift_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+    """In-place `bitwise_left_shift`."""
+    return input.bitwise_left_shift_(*args, **kwargs)
+
+
+def bitwise_not(input: Any) -> Any:
+    """All bits flipped; of truth values, whether it does not hold."""
+    return invoke(ops_rounding.bitwise_not, (input,), ())
+
+
+def bitwise_not_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+    """In-place `bitwise_not`."""
+    return input.bitwise_not_(*args, **kwargs)
+
+
+def bitwise_or(input: Any, other: Any) -> Any:
+    """Bits that one of them has; of truth values, whether one holds."""
+    return invoke(ops_rounding.bitwise_or, (input, other,), ())
+
+
+def bitwise_or_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+    """In-place `bitwise_or`."""
+    return input.bitwise_or_(*args, **kwargs)
+
+
+def bitwise_right_shift(input: Any, other: Any) -> Any:
+    """Bits moved down by `other` places; the sign stays."""
+    return invoke(ops_rounding.bitwise_right_shift, (input, other,), ())
+
+
+def bitwise_right_shift_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+    """In-place `bitwise_right_shift`."""
+    return input.bitwise_right_shift_(*args, **kwargs)
+
+
+def bitwise_xor(input: Any, other: Any) -> Any:
+    """Bits that exactly one of them has; of truth values, whether exactly one holds."""
+    return invoke(ops_rounding.bitwise_xor, (input, other,), ())
+
+
+def bitwise_xor_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+    """In-place `bitwise_xor`."""
+    return input.bitwise_xor_(*args, **kwargs)
 
 
 def bmm(input: Tensor, mat2: Tensor) -> Tensor:
@@ -130,9 +368,70 @@ def broadcast_to(input: Tensor, size: Any) -> Tensor:
     return ops_shaping.broadcast_to(input, size)
 
 
+def ceil(input: Any) -> Any:
+    """Each element rounded up; the derivative is zero."""
+    if isinstance(input, Tensor):
+        return Tensor.ceil(input)
+    return invoke(ops_rounding.ceil, (input,), ())
+
+
+def ceil_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+    """In-place `ceil`."""
+    return input.ceil_(*args, **kwargs)
+
+
+def celu(input: Tensor, alpha: float = 1.0) -> Tensor:
+    """Each element, alpha * (exp(x / alpha) - 1) where it is negative. RuntimeError for an alpha of 0."""
+    return ops_activations.celu(input, alpha)
+
+
+def celu_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+    """In-place `celu`."""
+    return inplace(celu, "celu_", input, args, kwargs)
+
+
 def chunk(input: Tensor, chunks: int, dim: int = 0) -> Any:
     """At most `chunks` pieces of one length (the last may be shorter), as a tuple; views."""
     return ops_splitting.chunk(input, chunks, dim)
+
+
+def clamp(input: Tensor, min: Any = None, max: Any = None) -> Tensor:
+    """Each element moved into [min, max] (max wins where min > max); bounds are numbers, tensors or missing; NaN stays.
+
+        RuntimeError without any bound, TypeError for a number and a tensor.
+    """
+    return ops_selection.clamp(input, min, max)
+
+
+clip = clamp
+
+
+def clamp_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+    """In-place `clamp`."""
+    return input.clamp_(*args, **kwargs)
+
+
+clip_ = clamp_
+
+
+def clamp_max(input: Tensor, max: Any) -> Tensor:
+    """Each element, but at most `max`, a number or a tensor; NaN stays."""
+    return ops_selection.clamp_max(input, max)
+
+
+def clamp_max_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+    """In-place `clamp_max`."""
+    return input.clamp_max_(*args, **kwargs)
+
+
+def clamp_min(input: Tensor, min: Any) -> Tensor:
+    """Each element, but at least `min`, a number or a tensor; NaN stays."""
+    return ops_selection.clamp_min(input, min)
+
+
+def clamp_min_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+    """In-place `clamp_min`."""
+    return input.clamp_min_(*args, **kwargs)
 
 
 def clone(input: Tensor, *, memory_format: Any = None) -> Tensor:
@@ -150,6 +449,62 @@ def copysign(input: Any, other: Any) -> Any:
 def copysign_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     """In-place `copysign`."""
     return input.copysign_(*args, **kwargs)
+
+
+def cos(input: Any) -> Any:
+    """Cosine of each element, in radians."""
+    if isinstance(input, Tensor):
+        return Tensor.cos(input)
+    return invoke(ops_transcendental.cos, (input,), ())
+
+
+def cos_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+    """In-place `cos`."""
+    return input.cos_(*args, **kwargs)
+
+
+def cosh(input: Any) -> Any:
+    """Hyperbolic cosine of each element."""
+    if isinstance(input, Tensor):
+        return Tensor.cosh(input)
+    return invoke(ops_transcendental.cosh, (input,), ())
+
+
+def cosh_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+    """In-place `cosh`."""
+    return input.cosh_(*args, **kwargs)
+
+
+def cumprod(input: Tensor, dim: Any = None, *, dtype: Any = None, axis: Any = None) -> Tensor:
+    """Products of the elements up to each one along `dim`; integers and bools in int64, or in `dtype`."""
+    return ops_scans.cumprod(input, dim if axis is None else axis, dtype=dtype)
+
+
+def cumprod_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+    """In-place `cumprod`."""
+    return input.cumprod_(*args, **kwargs)
+
+
+def cumsum(input: Tensor, dim: Any = None, *, dtype: Any = None, axis: Any = None) -> Tensor:
+    """Sums of the elements up to each one along `dim`; integers and bools in int64, or in `dtype`."""
+    return ops_scans.cumsum(input, dim if axis is None else axis, dtype=dtype)
+
+
+def cumsum_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+    """In-place `cumsum`."""
+    return input.cumsum_(*args, **kwargs)
+
+
+def deg2rad(input: Any) -> Any:
+    """Degrees to radians."""
+    if isinstance(input, Tensor):
+        return Tensor.deg2rad(input)
+    return invoke(ops_transcendental.deg2rad, (input,), ())
+
+
+def deg2rad_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+    """In-place `deg2rad`."""
+    return input.deg2rad_(*args, **kwargs)
 
 
 def diagonal(input: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
@@ -192,6 +547,101 @@ def dsplit(input: Tensor, indices_or_sections: Any) -> Any:
     return ops_splitting.dsplit(input, indices_or_sections)
 
 
+def elu(input: Tensor, alpha: float = 1.0) -> Tensor:
+    """Each element, alpha * (exp(x) - 1) where it is negative."""
+    return ops_activations.elu(input, alpha)
+
+
+def elu_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+    """In-place `elu`."""
+    return inplace(elu, "elu_", input, args, kwargs)
+
+
+def eq(input: Any, other: Any) -> Any:
+    """Whether the elements are equal; shapes broadcast."""
+    return invoke(ops_comparisons.eq, (input, other,), ())
+
+
+def eq_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+    """In-place `eq`."""
+    return input.eq_(*args, **kwargs)
+
+
+def equal(input: Tensor, other: Tensor) -> bool:
+    """Whether both have the same shape and the same elements; NaN equals nothing."""
+    return ops_comparisons.equal(input, other)
+
+
+def erf(input: Any) -> Any:
+    """Error function of each element."""
+    if isinstance(input, Tensor):
+        return Tensor.erf(input)
+    return invoke(ops_transcendental.erf, (input,), ())
+
+
+def erf_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+    """In-place `erf`."""
+    return input.erf_(*args, **kwargs)
+
+
+def erfc(input: Any) -> Any:
+    """1 - erf(input), accurate in the tail."""
+    if isinstance(input, Tensor):
+        return Tensor.erfc(input)
+    return invoke(ops_transcendental.erfc, (input,), ())
+
+
+def erfc_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+    """In-place `erfc`."""
+    return input.erfc_(*args, **kwargs)
+
+
+def exp(input: Any) -> Any:
+    """e to the power of each element."""
+    if isinstance(input, Tensor):
+        return Tensor.exp(input)
+    return invoke(ops_transcendental.exp, (input,), ())
+
+
+def exp_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+    """In-place `exp`."""
+    return input.exp_(*args, **kwargs)
+
+
+def exp2(input: Any) -> Any:
+    """2 to the power of each element."""
+    if isinstance(input, Tensor):
+        return Tensor.exp2(input)
+    return invoke(ops_transcendental.exp2, (input,), ())
+
+
+def exp2_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+    """In-place `exp2`."""
+    return input.exp2_(*args, **kwargs)
+
+
+def expm1(input: Any) -> Any:
+    """exp(input) - 1, accurate near 0."""
+    if isinstance(input, Tensor):
+        return Tensor.expm1(input)
+    return invoke(ops_transcendental.expm1, (input,), ())
+
+
+def expm1_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+    """In-place `expm1`."""
+    return input.expm1_(*args, **kwargs)
+
+
+def fill(input: Tensor, value: Any) -> Tensor:
+    """A tensor of the same shape and dtype filled with `value`, a number or a tensor without dimensions."""
+    return ops_selection.fill(input, value)
+
+
+def fill_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+    """In-place `fill`."""
+    return input.fill_(*args, **kwargs)
+
+
 def flatten(input: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
     """The axes from `start_dim` to `end_dim` as one; a view where the strides allow it."""
     return ops_shaping.flatten(input, start_dim, end_dim)
@@ -207,9 +657,280 @@ def float_power_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     return input.float_power_(*args, **kwargs)
 
 
+def floor(input: Any) -> Any:
+    """Each element rounded down; the derivative is zero."""
+    if isinstance(input, Tensor):
+        return Tensor.floor(input)
+    return invoke(ops_rounding.floor, (input,), ())
+
+
+def floor_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+    """In-place `floor`."""
+    return input.floor_(*args, **kwargs)
+
+
+def floor_divide(input: Any, other: Any) -> Any:
+    """Quotient rounded down. RuntimeError where an integer is divided by zero."""
+    return invoke(ops_rounding.floor_divide, (input, other,), ())
+
+
+def floor_divide_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+    """In-place `floor_divide`."""
+    return input.floor_divide_(*args, **kwargs)
+
+
+def fmax(input: Any, other: Any) -> Any:
+    """The larger one, or the one that is not NaN; at a tie `input` has the gradient."""
+    if isinstance(input, Tensor):
+        return Tensor.fmax(input, other)
+    return invoke(ops_selection.fmax, (input, other,), ())
+
+
+def fmin(input: Any, other: Any) -> Any:
+    """The smaller one, or the one that is not NaN; at a tie `input` has the gradient."""
+    if isinstance(input, Tensor):
+        return Tensor.fmin(input, other)
+    return invoke(ops_selection.fmin, (input, other,), ())
+
+
+def fmod(input: Any, other: Any) -> Any:
+    """Remainder of the division that rounds towards zero: it has the sign of `input`. RuntimeError where an integer is divided by zero."""
+    if isinstance(input, Tensor):
+        return Tensor.fmod(input, other)
+    return invoke(ops_rounding.fmod, (input, other,), ())
+
+
+def fmod_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+    """In-place `fmod`."""
+    return input.fmod_(*args, **kwargs)
+
+
+def frac(input: Any) -> Any:
+    """input - trunc(input); the derivative is one."""
+    if isinstance(input, Tensor):
+        return Tensor.frac(input)
+    return invoke(ops_rounding.frac, (input,), ())
+
+
+def frac_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+    """In-place `frac`."""
+    return input.frac_(*args, **kwargs)
+
+
+def ge(input: Any, other: Any) -> Any:
+    """Whether input >= other; shapes broadcast."""
+    return invoke(ops_comparisons.ge, (input, other,), ())
+
+
+greater_equal = ge
+
+
+def ge_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+    """In-place `ge`."""
+    return input.ge_(*args, **kwargs)
+
+
+greater_equal_ = ge_
+
+
+def gelu(input: Tensor, *, approximate: str = 'none') -> Tensor:
+    """input times the normal distribution's probability of a value below it. RuntimeError unless `approximate` is none or tanh."""
+    return ops_activations.gelu(input, approximate=approximate)
+
+
+def gt(input: Any, other: Any) -> Any:
+    """Whether input > other; shapes broadcast."""
+    return invoke(ops_comparisons.gt, (input, other,), ())
+
+
+greater = gt
+
+
+def gt_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+    """In-place `gt`."""
+    return input.gt_(*args, **kwargs)
+
+
+greater_ = gt_
+
+
+def hardshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
+    """Each element, but 0 within [-lambd, lambd]."""
+    return ops_activations.hardshrink(input, lambd)
+
+
+def hardsigmoid(input: Tensor) -> Tensor:
+    """relu6(input + 3) / 6."""
+    return ops_activations.hardsigmoid(input)
+
+
+def hardsigmoid_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+    """In-place `hardsigmoid`."""
+    return inplace(hardsigmoid, "hardsigmoid_", input, args, kwargs)
+
+
+def hardswish(input: Tensor) -> Tensor:
+    """input * relu6(input + 3) / 6."""
+    return ops_activations.hardswish(input)
+
+
+def hardswish_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+    """In-place `hardswish`."""
+    return inplace(hardswish, "hardswish_", input, args, kwargs)
+
+
+def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0) -> Tensor:
+    """Each element moved into [min_val, max_val]; derivative 0 at the bounds."""
+    return ops_activations.hardtanh(input, min_val, max_val)
+
+
+def hardtanh_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+    """In-place `hardtanh`."""
+    return inplace(hardtanh, "hardtanh_", input, args, kwargs)
+
+
+def heaviside(input: Tensor, values: Tensor) -> Tensor:
+    """0 where the element is negative, 1 where it is positive, and the value at 0. RuntimeError unless the dtypes are the same."""
+    return ops_selection.heaviside(input, values)
+
+
+def heaviside_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+    """In-place `heaviside`."""
+    return input.heaviside_(*args, **kwargs)
+
+
 def hsplit(input: Tensor, indices_or_sections: Any) -> Any:
     """`tensor_split` along the second axis (the first of a vector)."""
     return ops_splitting.hsplit(input, indices_or_sections)
+
+
+def hypot(input: Any, other: Any) -> Any:
+    """sqrt(input**2 + other**2), without overflow."""
+    return invoke(ops_transcendental.hypot, (input, other,), ())
+
+
+def hypot_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+    """In-place `hypot`."""
+    return input.hypot_(*args, **kwargs)
+
+
+def index_add(input: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: Any = 1) -> Tensor:
+    """`input` with `alpha` times the slices of `source` added at the indices of a vector along an axis."""
+    return ops_indexing.index_add(input, dim, index, source, alpha=alpha)
+
+
+def index_add_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+    """In-place `index_add`."""
+    return input.index_add_(*args, **kwargs)
+
+
+def index_copy(input: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor:
+    """`input` with the slices of `source` in place of those at the indices of a vector along an axis."""
+    return ops_indexing.index_copy(input, dim, index, source)
+
+
+def index_copy_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+    """In-place `index_copy`."""
+    return input.index_copy_(*args, **kwargs)
+
+
+def index_fill(input: Tensor, dim: int, index: Tensor, value: Any) -> Tensor:
+    """`input` with one value at the indices of a vector along an axis; negative ones count from the end."""
+    return ops_indexing.index_fill(input, dim, index, value)
+
+
+def index_fill_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+    """In-place `index_fill`."""
+    return input.index_fill_(*args, **kwargs)
+
+
+def index_select(input: Tensor, dim: int, index: Tensor) -> Tensor:
+    """The slices at the indices of a vector along an axis, as a copy. IndexError where one is out of range."""
+    return ops_indexing.index_select(input, dim, index)
+
+
+def isclose(input: Tensor, other: Tensor, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> Tensor:
+    """Whether |input - other| <= atol + rtol * |other|, or both are equal; NaN is close to NaN with `equal_nan` only.
+
+        RuntimeError for two dtypes, or a negative tolerance.
+    """
+    return ops_comparisons.isclose(input, other, rtol, atol, equal_nan)
+
+
+def isfinite(input: Any) -> Any:
+    """Whether the element is neither an infinity nor NaN."""
+    return invoke(ops_comparisons.isfinite, (input,), ())
+
+
+def isinf(input: Any) -> Any:
+    """Whether the element is an infinity."""
+    return invoke(ops_comparisons.isinf, (input,), ())
+
+
+def isnan(input: Any) -> Any:
+    """Whether the element is NaN."""
+    return invoke(ops_comparisons.isnan, (input,), ())
+
+
+def isneginf(input: Tensor) -> Tensor:
+    """Whether the element is minus infinity."""
+    return ops_comparisons.isneginf(input)
+
+
+def isposinf(input: Tensor) -> Tensor:
+    """Whether the element is plus infinity."""
+    return ops_comparisons.isposinf(input)
+
+
+def le(input: Any, other: Any) -> Any:
+    """Whether input <= other; shapes broadcast."""
+    return invoke(ops_comparisons.le, (input, other,), ())
+
+
+less_equal = le
+
+
+def le_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+    """In-place `le`."""
+    return input.le_(*args, **kwargs)
+
+
+less_equal_ = le_
+
+
+def leaky_relu(input: Tensor, negative_slope: float = 0.01) -> Tensor:
+    """Each element, multiplied by `negative_slope` where it is negative."""
+    return ops_activations.leaky_relu(input, negative_slope)
+
+
+def leaky_relu_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+    """In-place `leaky_relu`."""
+    return inplace(leaky_relu, "leaky_relu_", input, args, kwargs)
+
+
+def lerp(input: Any, end: Any, weight: Any) -> Any:
+    """input + weight * (end - input); the weight is a number or a tensor. RuntimeError unless all dtypes are the same."""
+    return invoke(ops_selection.lerp, (input, end, weight,), ())
+
+
+def lerp_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+    """In-place `lerp`."""
+    return input.lerp_(*args, **kwargs)
+
+
+def linalg_matrix_norm(A: Tensor, ord: Any = 'fro', dim: Any = (-2, -1), keepdim: bool = False, *, dtype: Any = None) -> Tensor:
+    """The norm of matrices: "fro", or the largest (smallest, for a negative one) sum of magnitudes along columns (1) or rows (inf)."""
+    return ops_norms.linalg_matrix_norm(A, ord, dim, keepdim, dtype=dtype)
+
+
+def linalg_norm(A: Tensor, ord: Any = None, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
+    """The 2-norm of all elements; with `ord` the norm of a vector or of matrices, by the number of axes."""
+    return ops_norms.linalg_norm(A, ord, dim, keepdim, dtype=dtype)
+
+
+def linalg_vector_norm(x: Tensor, ord: float = 2, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
+    """(sum of abs(x)**ord)**(1/ord) along `dim`; the largest or smallest magnitude for inf and -inf, the count of nonzeros for 0."""
+    return ops_norms.linalg_vector_norm(x, ord, dim, keepdim, dtype=dtype)
 
 
 def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
@@ -217,14 +938,227 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     return planned.linear(input, weight, bias)
 
 
+def log(input: Any) -> Any:
+    """Natural logarithm of each element."""
+    if isinstance(input, Tensor):
+        return Tensor.log(input)
+    return invoke(ops_transcendental.log, (input,), ())
+
+
+def log_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+    """In-place `log`."""
+    return input.log_(*args, **kwargs)
+
+
+def log10(input: Any) -> Any:
+    """Logarithm to base 10 of each element."""
+    if isinstance(input, Tensor):
+        return Tensor.log10(input)
+    return invoke(ops_transcendental.log10, (input,), ())
+
+
+def log10_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+    """In-place `log10`."""
+    return input.log10_(*args, **kwargs)
+
+
+def log1p(input: Any) -> Any:
+    """log(1 + input), accurate near 0."""
+    if isinstance(input, Tensor):
+        return Tensor.log1p(input)
+    return invoke(ops_transcendental.log1p, (input,), ())
+
+
+def log1p_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+    """In-place `log1p`."""
+    return input.log1p_(*args, **kwargs)
+
+
+def log2(input: Any) -> Any:
+    """Logarithm to base 2 of each element."""
+    if isinstance(input, Tensor):
+        return Tensor.log2(input)
+    return invoke(ops_transcendental.log2, (input,), ())
+
+
+def log2_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+    """In-place `log2`."""
+    return input.log2_(*args, **kwargs)
+
+
+def log_softmax(input: Tensor, dim: int, dtype: Any = None) -> Tensor:
+    """The logarithm of `softmax`, computed as input - logsumexp(input). With `dtype` the input is cast first."""
+    return ops_softmax.log_softmax(input, dim, dtype)
+
+
+def logaddexp(input: Any, other: Any) -> Any:
+    """log(exp(input) + exp(other)), without overflow."""
+    if isinstance(input, Tensor):
+        return Tensor.logaddexp(input, other)
+    return invoke(ops_transcendental.logaddexp, (input, other,), ())
+
+
+def logaddexp2(input: Any, other: Any) -> Any:
+    """log2(2**input + 2**other), without overflow."""
+    if isinstance(input, Tensor):
+        return Tensor.logaddexp2(input, other)
+    return invoke(ops_transcendental.logaddexp2, (input, other,), ())
+
+
+def logical_and(input: Any, other: Any) -> Any:
+    """Whether both elements are not zero."""
+    return invoke(ops_comparisons.logical_and, (input, other,), ())
+
+
+def logical_and_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+    """In-place `logical_and`."""
+    return input.logical_and_(*args, **kwargs)
+
+
+def logical_not(input: Any) -> Any:
+    """Whether the element is zero."""
+    return invoke(ops_comparisons.logical_not, (input,), ())
+
+
+def logical_not_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+    """In-place `logical_not`."""
+    return input.logical_not_(*args, **kwargs)
+
+
+def logical_or(input: Any, other: Any) -> Any:
+    """Whether one of the elements is not zero."""
+    return invoke(ops_comparisons.logical_or, (input, other,), ())
+
+
+def logical_or_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+    """In-place `logical_or`."""
+    return input.logical_or_(*args, **kwargs)
+
+
+def logical_xor(input: Any, other: Any) -> Any:
+    """Whether exactly one of the elements is not zero."""
+    return invoke(ops_comparisons.logical_xor, (input, other,), ())
+
+
+def logical_xor_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+    """In-place `logical_xor`."""
+    return input.logical_xor_(*args, **kwargs)
+
+
+def logit(input: Tensor, eps: Any = None) -> Tensor:
+    """log(input / (1 - input)); with `eps` the input is first moved into [eps, 1 - eps]."""
+    return ops_transcendental.logit(input, eps)
+
+
+def logit_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+    """In-place `logit`."""
+    return input.logit_(*args, **kwargs)
+
+
+def logsigmoid(input: Tensor) -> Tensor:
+    """log(sigmoid(input)), without overflow."""
+    return ops_activations.logsigmoid(input)
+
+
+def logsumexp(input: Tensor, dim: Any = None, keepdim: bool = False, *, axis: Any = None, keepdims: bool = False) -> Tensor:
+    """Logarithm of the sum of exponentials along `dim` (an int or several), without overflow; of nothing -inf."""
+    return ops_statistics.logsumexp(input, dim if axis is None else axis, keepdim or keepdims)
+
+
+def lt(input: Any, other: Any) -> Any:
+    """Whether input < other; shapes broadcast."""
+    return invoke(ops_comparisons.lt, (input, other,), ())
+
+
+less = lt
+
+
+def lt_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+    """In-place `lt`."""
+    return input.lt_(*args, **kwargs)
+
+
+less_ = lt_
+
+
+def masked_fill(input: Tensor, mask: Tensor, value: Any) -> Tensor:
+    """`value`, a number or a tensor without dimensions, where the mask holds, else the element; shapes broadcast.
+
+        RuntimeError unless the mask is bool.
+    """
+    return ops_selection.masked_fill(input, mask, value)
+
+
+def masked_fill_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+    """In-place `masked_fill`."""
+    return input.masked_fill_(*args, **kwargs)
+
+
+def masked_scatter(input: Tensor, mask: Tensor, source: Tensor) -> Tensor:
+    """`input` with the elements of `source`, in order, where `mask` is True; the first two broadcast."""
+    return ops_indexing.masked_scatter(input, mask, source)
+
+
+def masked_scatter_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+    """In-place `masked_scatter`."""
+    return input.masked_scatter_(*args, **kwargs)
+
+
+def masked_select(input: Tensor, mask: Tensor) -> Tensor:
+    """The elements where `mask` is True, as a vector; the two broadcast."""
+    return ops_indexing.masked_select(input, mask)
+
+
 def matmul(input: Tensor, other: Tensor) -> Tensor:
     """Matrix product as `@`: vectors, matrices, and stacks whose leading axes broadcast."""
     return ops_matmul.matmul(input, other)
 
 
+def max(input: Tensor, dim: Any = None, keepdim: bool = False, *, other: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
+    """The largest element; with `dim` a named tuple of values and indices along it; with another tensor `maximum`."""
+    return ops_extremes.max_(input, dim if axis is None else axis, keepdim or keepdims, other=other)
+
+
+def maximum(input: Any, other: Any) -> Any:
+    """The larger one, NaN if either is; a tie shares the gradient half and half."""
+    if isinstance(input, Tensor):
+        return Tensor.maximum(input, other)
+    return invoke(ops_selection.maximum, (input, other,), ())
+
+
+def mean(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = None, axis: Any = None, keepdims: bool = False) -> Tensor:
+    """Mean of all elements, or along `dim` (an int or several); NaN of nothing.
+
+        With `dtype` the input is cast first. RuntimeError for integers and bools.
+    """
+    return ops_reductions.mean(input, dim if axis is None else axis, keepdim or keepdims, dtype=dtype)
+
+
 def meshgrid(*tensors: Any, indexing: str | None = None) -> Any:
     """Each vector along an axis of its own, expanded to the grid of all; views, as a tuple. `indexing` is 'ij' or 'xy'."""
     return ops_shaping.meshgrid(*tensors, indexing=indexing)
+
+
+def min(input: Tensor, dim: Any = None, keepdim: bool = False, *, other: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
+    """The smallest element; with `dim` a named tuple of values and indices along it; with another tensor `minimum`."""
+    return ops_extremes.min_(input, dim if axis is None else axis, keepdim or keepdims, other=other)
+
+
+def minimum(input: Any, other: Any) -> Any:
+    """The smaller one, NaN if either is; a tie shares the gradient half and half."""
+    if isinstance(input, Tensor):
+        return Tensor.minimum(input, other)
+    return invoke(ops_selection.minimum, (input, other,), ())
+
+
+def mish(input: Tensor) -> Tensor:
+    """input * tanh(softplus(input))."""
+    return ops_activations.mish(input)
+
+
+def mish_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+    """In-place `mish`."""
+    return inplace(mish, "mish_", input, args, kwargs)
 
 
 def mm(input: Tensor, mat2: Tensor) -> Tensor:
@@ -263,6 +1197,16 @@ def mv(input: Tensor, vec: Tensor) -> Tensor:
     return ops_matmul.mv(input, vec)
 
 
+def nan_to_num(input: Tensor, nan: float | None = None, posinf: float | None = None, neginf: float | None = None) -> Tensor:
+    """NaN and infinities replaced: by 0 and the largest and smallest number of the dtype unless others are given."""
+    return ops_selection.nan_to_num(input, nan, posinf, neginf)
+
+
+def nan_to_num_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+    """In-place `nan_to_num`."""
+    return input.nan_to_num_(*args, **kwargs)
+
+
 def narrow(input: Tensor, dim: int, start: Any, length: int) -> Tensor:
     """`length` indices from `start` on along an axis; a view. RuntimeError or IndexError where that is out of range."""
     return ops_splitting.narrow(input, dim, start, length)
@@ -271,6 +1215,22 @@ def narrow(input: Tensor, dim: int, start: Any, length: int) -> Tensor:
 def narrow_copy(input: Tensor, dim: int, start: Any, length: int) -> Tensor:
     """A copy of `narrow`."""
     return ops_splitting.narrow_copy(input, dim, start, length)
+
+
+def ne(input: Any, other: Any) -> Any:
+    """Whether the elements differ; shapes broadcast."""
+    return invoke(ops_comparisons.ne, (input, other,), ())
+
+
+not_equal = ne
+
+
+def ne_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+    """In-place `ne`."""
+    return input.ne_(*args, **kwargs)
+
+
+not_equal_ = ne_
 
 
 def neg(input: Any) -> Any:
@@ -289,6 +1249,16 @@ def neg_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
 
 
 negative_ = neg_
+
+
+def nonzero(input: Tensor, *, as_tuple: bool = False) -> Any:
+    """The indices of the elements that are not zero: a row each, or with `as_tuple` a vector per axis."""
+    return ops_indexing.nonzero(input, as_tuple=as_tuple)
+
+
+def norm(input: Tensor, p: Any = 'fro', dim: Any = None, keepdim: bool = False, dtype: Any = None) -> Tensor:
+    """The p-norm of all elements or along `dim`; "fro" is 2. Its gradient at the origin is 0."""
+    return ops_norms.norm(input, p, dim, keepdim, dtype)
 
 
 def outer(input: Tensor, vec2: Tensor) -> Tensor:
@@ -319,6 +1289,41 @@ def pow_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     return input.pow_(*args, **kwargs)
 
 
+def prelu(input: Tensor, weight: Tensor) -> Tensor:
+    """Each element, multiplied by a weight where it is negative: one weight for all, or one for each channel (the second axis).
+
+        RuntimeError for another number of weights, or for two dtypes.
+    """
+    return ops_activations.prelu(input, weight)
+
+
+def prod(input: Tensor, dim: int | None = None, keepdim: bool = False, *, dtype: Any = None, axis: Any = None, keepdims: bool = False) -> Tensor:
+    """Product of all elements or along `dim`; integers and bools in int64, or in `dtype`."""
+    return ops_scans.prod(input, dim if axis is None else axis, keepdim or keepdims, dtype=dtype)
+
+
+def put(input: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) -> Tensor:
+    """`input` with the elements of `source` at numbers in row-major order, or added there."""
+    return ops_indexing.put(input, index, source, accumulate)
+
+
+def put_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+    """In-place `put`."""
+    return input.put_(*args, **kwargs)
+
+
+def rad2deg(input: Any) -> Any:
+    """Radians to degrees."""
+    if isinstance(input, Tensor):
+        return Tensor.rad2deg(input)
+    return invoke(ops_transcendental.rad2deg, (input,), ())
+
+
+def rad2deg_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+    """In-place `rad2deg`."""
+    return input.rad2deg_(*args, **kwargs)
+
+
 def ravel(input: Tensor) -> Tensor:
     """All elements along one axis; a view where the tensor is contiguous."""
     return ops_shaping.ravel(input)
@@ -336,9 +1341,65 @@ def reciprocal_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     return input.reciprocal_(*args, **kwargs)
 
 
+def relu(input: Any) -> Any:
+    """max(input, 0); NaN stays NaN."""
+    if isinstance(input, Tensor):
+        return Tensor.relu(input)
+    return invoke(ops_activations.relu, (input,), ())
+
+
+def relu_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+    """In-place `relu`."""
+    return input.relu_(*args, **kwargs)
+
+
+def relu6(input: Tensor) -> Tensor:
+    """Each element moved into [0, 6]."""
+    return ops_activations.relu6(input)
+
+
+def relu6_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+    """In-place `relu6`."""
+    return inplace(relu6, "relu6_", input, args, kwargs)
+
+
+def remainder(input: Any, other: Any) -> Any:
+    """Remainder of the division that rounds down: it has the sign of `other`. RuntimeError where an integer is divided by zero."""
+    if isinstance(input, Tensor):
+        return Tensor.remainder(input, other)
+    return invoke(ops_rounding.remainder, (input, other,), ())
+
+
+def remainder_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+    """In-place `remainder`."""
+    return input.remainder_(*args, **kwargs)
+
+
 def reshape(input: Tensor, *shape: Any, **named: Any) -> Tensor:
     """The same elements in another shape; a view where the strides allow it, else a copy. One length may be -1."""
     return ops_shaping.reshape(input, *shape, **named)
+
+
+def round(input: Tensor, *, decimals: int | None = None) -> Tensor:
+    """Each element rounded to the nearest number of that many decimals, halves to even; the derivative is zero."""
+    return ops_rounding.round(input, decimals=decimals)
+
+
+def round_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+    """In-place `round`."""
+    return input.round_(*args, **kwargs)
+
+
+def rsqrt(input: Any) -> Any:
+    """1 / sqrt(input)."""
+    if isinstance(input, Tensor):
+        return Tensor.rsqrt(input)
+    return invoke(ops_transcendental.rsqrt, (input,), ())
+
+
+def rsqrt_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+    """In-place `rsqrt`."""
+    return input.rsqrt_(*args, **kwargs)
 
 
 def rsub(input: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:
@@ -349,6 +1410,16 @@ def rsub(input: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:
 def select(input: Tensor, dim: int, index: int) -> Tensor:
     """One index along an axis, which goes; a view. IndexError where it is out of range."""
     return ops_splitting.select(input, dim, index)
+
+
+def selu(input: Tensor) -> Tensor:
+    """Scaled `elu`, which keeps mean 0 and variance 1 from layer to layer."""
+    return ops_activations.selu(input)
+
+
+def selu_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+    """In-place `selu`."""
+    return inplace(selu, "selu_", input, args, kwargs)
 
 
 def sgn(input: Any) -> Any:
@@ -363,6 +1434,18 @@ def sgn_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     return input.sgn_(*args, **kwargs)
 
 
+def sigmoid(input: Any) -> Any:
+    """1 / (1 + exp(-input)), without overflow."""
+    if isinstance(input, Tensor):
+        return Tensor.sigmoid(input)
+    return invoke(ops_transcendental.sigmoid, (input,), ())
+
+
+def sigmoid_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+    """In-place `sigmoid`."""
+    return input.sigmoid_(*args, **kwargs)
+
+
 def sign(input: Any) -> Any:
     """-1, 0 or 1 by the sign of each element; 0 for NaN."""
     if isinstance(input, Tensor):
@@ -375,6 +1458,77 @@ def sign_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     return input.sign_(*args, **kwargs)
 
 
+def signbit(input: Any) -> Any:
+    """Whether the sign is minus; true of -0.0."""
+    return invoke(ops_comparisons.signbit, (input,), ())
+
+
+def silu(input: Tensor) -> Tensor:
+    """input * sigmoid(input)."""
+    return ops_activations.silu(input)
+
+
+def silu_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+    """In-place `silu`."""
+    return inplace(silu, "silu_", input, args, kwargs)
+
+
+def sin(input: Any) -> Any:
+    """Sine of each element, in radians."""
+    if isinstance(input, Tensor):
+        return Tensor.sin(input)
+    return invoke(ops_transcendental.sin, (input,), ())
+
+
+def sin_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+    """In-place `sin`."""
+    return input.sin_(*args, **kwargs)
+
+
+def sinc(input: Any) -> Any:
+    """sin(pi * input) / (pi * input), and 1 at 0."""
+    if isinstance(input, Tensor):
+        return Tensor.sinc(input)
+    return invoke(ops_transcendental.sinc, (input,), ())
+
+
+def sinc_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+    """In-place `sinc`."""
+    return input.sinc_(*args, **kwargs)
+
+
+def sinh(input: Any) -> Any:
+    """Hyperbolic sine of each element."""
+    if isinstance(input, Tensor):
+        return Tensor.sinh(input)
+    return invoke(ops_transcendental.sinh, (input,), ())
+
+
+def sinh_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+    """In-place `sinh`."""
+    return input.sinh_(*args, **kwargs)
+
+
+def softmax(input: Tensor, dim: int, dtype: Any = None) -> Tensor:
+    """exp(input) / its sum along `dim`, without overflow. With `dtype` the input is cast first."""
+    return ops_softmax.softmax(input, dim, dtype)
+
+
+def softplus(input: Tensor, beta: float = 1.0, threshold: float = 20.0) -> Tensor:
+    """log(1 + exp(beta * input)) / beta, and the input itself where beta * input > threshold."""
+    return ops_activations.softplus(input, beta, threshold)
+
+
+def softshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
+    """Each element moved towards 0 by `lambd`, and 0 within [-lambd, lambd]. RuntimeError for a negative `lambd`."""
+    return ops_activations.softshrink(input, lambd)
+
+
+def softsign(input: Tensor) -> Tensor:
+    """input / (1 + |input|)."""
+    return ops_activations.softsign(input)
+
+
 def split(tensor: Tensor, split_size_or_sections: Any, dim: int = 0) -> Any:
     """Pieces of one length (the last may be shorter), or of the lengths listed, as a tuple; views."""
     return ops_splitting.split(tensor, split_size_or_sections, dim)
@@ -383,6 +1537,18 @@ def split(tensor: Tensor, split_size_or_sections: Any, dim: int = 0) -> Any:
 def split_with_sizes(input: Tensor, split_sizes: Sequence[int], dim: int = 0) -> Any:
     """Pieces of the given lengths, as a tuple; views."""
     return ops_splitting.split_with_sizes(input, split_sizes, dim)
+
+
+def sqrt(input: Any) -> Any:
+    """Square root of each element."""
+    if isinstance(input, Tensor):
+        return Tensor.sqrt(input)
+    return invoke(ops_transcendental.sqrt, (input,), ())
+
+
+def sqrt_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+    """In-place `sqrt`."""
+    return input.sqrt_(*args, **kwargs)
 
 
 def square(input: Tensor) -> Tensor:
@@ -405,6 +1571,16 @@ def squeeze_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     return input.squeeze_(*args, **kwargs)
 
 
+def std(input: Tensor, dim: Any = None, unbiased: Any = None, keepdim: bool = False, *, correction: Any = None, axis: Any = None, keepdims: bool = False) -> Tensor:
+    """Root of the variance of all elements or along `dim`; where it is 0 its gradient is 0."""
+    return ops_statistics.std(input, dim if axis is None else axis, unbiased, keepdim or keepdims, correction=correction)
+
+
+def std_mean(input: Tensor, dim: Any = None, unbiased: Any = None, keepdim: bool = False, *, correction: Any = None, axis: Any = None, keepdims: bool = False) -> tuple[Tensor, Tensor]:
+    """Standard deviation and mean of all elements or along `dim`."""
+    return ops_statistics.std_mean(input, dim if axis is None else axis, unbiased, keepdim or keepdims, correction=correction)
+
+
 def sub(input: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:
     """input - alpha * other; shapes broadcast, dtypes promote. RuntimeError for truth values."""
     return ops_arithmetic.sub(input, other, alpha=alpha)
@@ -421,6 +1597,14 @@ def sub_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
 subtract_ = sub_
 
 
+def sum(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = None, axis: Any = None, keepdims: bool = False) -> Tensor:
+    """Sum of all elements, or along `dim` (an int or several).
+
+        Integers and bools are summed in int64; with `dtype` the input is cast first. Node: SumBackward0, SumBackward1 along axes.
+    """
+    return ops_reductions.sum_(input, dim if axis is None else axis, keepdim or keepdims, dtype=dtype)
+
+
 def t(input: Tensor) -> Tensor:
     """The transpose of a matrix; a view. RuntimeError for more than two axes."""
     return ops_shaping.t(input)
@@ -431,9 +1615,53 @@ def t_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     return input.t_(*args, **kwargs)
 
 
+def take(input: Tensor, index: Tensor) -> Tensor:
+    """Elements by their number in row-major order; negative ones count from the end. IndexError out of range."""
+    return ops_indexing.take(input, index)
+
+
+def tan(input: Any) -> Any:
+    """Tangent of each element, in radians."""
+    if isinstance(input, Tensor):
+        return Tensor.tan(input)
+    return invoke(ops_transcendental.tan, (input,), ())
+
+
+def tan_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+    """In-place `tan`."""
+    return input.tan_(*args, **kwargs)
+
+
+def tanh(input: Any) -> Any:
+    """Hyperbolic tangent of each element."""
+    if isinstance(input, Tensor):
+        return Tensor.tanh(input)
+    return invoke(ops_transcendental.tanh, (input,), ())
+
+
+def tanh_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+    """In-place `tanh`."""
+    return input.tanh_(*args, **kwargs)
+
+
+def tanhshrink(input: Tensor) -> Tensor:
+    """input - tanh(input)."""
+    return ops_activations.tanhshrink(input)
+
+
 def tensor_split(input: Tensor, indices_or_sections: Any, dim: int = 0) -> Any:
     """Pieces of nearly one length, or cut at the indices listed, as a tuple; views."""
     return ops_splitting.tensor_split(input, indices_or_sections, dim)
+
+
+def threshold(input: Tensor, threshold: float, value: float) -> Tensor:
+    """Each element that is larger than `threshold`; the others become `value`; NaN stays."""
+    return ops_activations.threshold(input, threshold, value)
+
+
+def threshold_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+    """In-place `threshold`."""
+    return inplace(threshold, "threshold_", input, args, kwargs)
 
 
 def transpose(input: Tensor, dim0: int, dim1: int) -> Tensor:
@@ -456,6 +1684,24 @@ swapaxes_ = transpose_
 
 
 swapdims_ = transpose_
+
+
+def trunc(input: Any) -> Any:
+    """Each element rounded towards zero; the derivative is zero."""
+    if isinstance(input, Tensor):
+        return Tensor.trunc(input)
+    return invoke(ops_rounding.trunc, (input,), ())
+
+
+fix = trunc
+
+
+def trunc_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+    """In-place `trunc`."""
+    return input.trunc_(*args, **kwargs)
+
+
+fix_ = trunc_
 
 
 def unbind(input: Tensor, dim: int = 0) -> Any:
@@ -493,9 +1739,44 @@ def unsqueeze_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     return input.unsqueeze_(*args, **kwargs)
 
 
+def var(input: Tensor, dim: Any = None, unbiased: Any = None, keepdim: bool = False, *, correction: Any = None, axis: Any = None, keepdims: bool = False) -> Tensor:
+    """Variance of all elements or along `dim`: the sum of squared distances from the mean over n - correction (1 by default)."""
+    return ops_statistics.var(input, dim if axis is None else axis, unbiased, keepdim or keepdims, correction=correction)
+
+
+def var_mean(input: Tensor, dim: Any = None, unbiased: Any = None, keepdim: bool = False, *, correction: Any = None, axis: Any = None, keepdims: bool = False) -> tuple[Tensor, Tensor]:
+    """Variance and mean of all elements or along `dim`."""
+    return ops_statistics.var_mean(input, dim if axis is None else axis, unbiased, keepdim or keepdims, correction=correction)
+
+
 def vsplit(input: Tensor, indices_or_sections: Any) -> Any:
     """`tensor_split` along the first axis."""
     return ops_splitting.vsplit(input, indices_or_sections)
+
+
+def where(condition: Tensor, input: Any = None, other: Any = None) -> Any:
+    """input where the condition holds, else other; shapes broadcast, dtypes promote, either may be a number.
+
+        With the condition alone: the indices of its elements that are not zero, one tensor per axis. RuntimeError unless it is bool.
+    """
+    return ops_selection.where(condition, input, other)
+
+
+def xlogy(input: Any, other: Any) -> Any:
+    """input * log(other), and 0 where input is 0 (unless other is NaN)."""
+    if isinstance(input, Tensor):
+        return Tensor.xlogy(input, other)
+    return invoke(ops_transcendental.xlogy, (input, other,), ())
+
+
+def xlogy_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+    """In-place `xlogy`."""
+    return input.xlogy_(*args, **kwargs)
+
+
+def zero_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+    """In-place `zero`."""
+    return input.zero_(*args, **kwargs)
 
 
 __all__ = [
@@ -503,6 +1784,10 @@ __all__ = [
     "abs_",
     "absolute",
     "absolute_",
+    "acos",
+    "acos_",
+    "acosh",
+    "acosh_",
     "add",
     "add_",
     "addcdiv",
@@ -512,19 +1797,85 @@ __all__ = [
     "addmm",
     "addmm_",
     "adjoint",
+    "all",
+    "allclose",
+    "amax",
+    "amin",
+    "any",
+    "arccos",
+    "arccos_",
+    "arccosh",
+    "arccosh_",
+    "arcsin",
+    "arcsin_",
+    "arcsinh",
+    "arcsinh_",
+    "arctan",
+    "arctan2",
+    "arctan2_",
+    "arctan_",
+    "arctanh",
+    "arctanh_",
+    "argmax",
+    "argmin",
+    "argwhere",
     "as_strided",
     "as_strided_",
+    "asin",
+    "asin_",
+    "asinh",
+    "asinh_",
+    "atan",
+    "atan2",
+    "atan2_",
+    "atan_",
+    "atanh",
+    "atanh_",
     "atleast_1d",
     "atleast_2d",
     "atleast_3d",
+    "bitwise_and",
+    "bitwise_and_",
+    "bitwise_left_shift",
+    "bitwise_left_shift_",
+    "bitwise_not",
+    "bitwise_not_",
+    "bitwise_or",
+    "bitwise_or_",
+    "bitwise_right_shift",
+    "bitwise_right_shift_",
+    "bitwise_xor",
+    "bitwise_xor_",
     "bmm",
     "broadcast_shapes",
     "broadcast_tensors",
     "broadcast_to",
+    "ceil",
+    "ceil_",
+    "celu",
+    "celu_",
     "chunk",
+    "clamp",
+    "clamp_",
+    "clamp_max",
+    "clamp_max_",
+    "clamp_min",
+    "clamp_min_",
+    "clip",
+    "clip_",
     "clone",
     "copysign",
     "copysign_",
+    "cos",
+    "cos_",
+    "cosh",
+    "cosh_",
+    "cumprod",
+    "cumprod_",
+    "cumsum",
+    "cumsum_",
+    "deg2rad",
+    "deg2rad_",
     "diagonal",
     "div",
     "div_",
@@ -532,14 +1883,126 @@ __all__ = [
     "divide_",
     "dot",
     "dsplit",
+    "elu",
+    "elu_",
+    "eq",
+    "eq_",
+    "equal",
+    "erf",
+    "erf_",
+    "erfc",
+    "erfc_",
+    "exp",
+    "exp2",
+    "exp2_",
+    "exp_",
+    "expm1",
+    "expm1_",
+    "fill",
+    "fill_",
+    "fix",
+    "fix_",
     "flatten",
     "float_power",
     "float_power_",
+    "floor",
+    "floor_",
+    "floor_divide",
+    "floor_divide_",
+    "fmax",
+    "fmin",
+    "fmod",
+    "fmod_",
+    "frac",
+    "frac_",
+    "ge",
+    "ge_",
+    "gelu",
     "ger",
+    "greater",
+    "greater_",
+    "greater_equal",
+    "greater_equal_",
+    "gt",
+    "gt_",
+    "hardshrink",
+    "hardsigmoid",
+    "hardsigmoid_",
+    "hardswish",
+    "hardswish_",
+    "hardtanh",
+    "hardtanh_",
+    "heaviside",
+    "heaviside_",
     "hsplit",
+    "hypot",
+    "hypot_",
+    "index_add",
+    "index_add_",
+    "index_copy",
+    "index_copy_",
+    "index_fill",
+    "index_fill_",
+    "index_select",
+    "isclose",
+    "isfinite",
+    "isinf",
+    "isnan",
+    "isneginf",
+    "isposinf",
+    "le",
+    "le_",
+    "leaky_relu",
+    "leaky_relu_",
+    "lerp",
+    "lerp_",
+    "less",
+    "less_",
+    "less_equal",
+    "less_equal_",
+    "linalg_matrix_norm",
+    "linalg_norm",
+    "linalg_vector_norm",
     "linear",
+    "log",
+    "log10",
+    "log10_",
+    "log1p",
+    "log1p_",
+    "log2",
+    "log2_",
+    "log_",
+    "log_softmax",
+    "logaddexp",
+    "logaddexp2",
+    "logical_and",
+    "logical_and_",
+    "logical_not",
+    "logical_not_",
+    "logical_or",
+    "logical_or_",
+    "logical_xor",
+    "logical_xor_",
+    "logit",
+    "logit_",
+    "logsigmoid",
+    "logsumexp",
+    "lt",
+    "lt_",
+    "masked_fill",
+    "masked_fill_",
+    "masked_scatter",
+    "masked_scatter_",
+    "masked_select",
     "matmul",
+    "max",
+    "maximum",
+    "mean",
     "meshgrid",
+    "min",
+    "minimum",
+    "mish",
+    "mish_",
     "mm",
     "moveaxis",
     "movedim",
@@ -548,48 +2011,104 @@ __all__ = [
     "multiply",
     "multiply_",
     "mv",
+    "nan_to_num",
+    "nan_to_num_",
     "narrow",
     "narrow_copy",
+    "ne",
+    "ne_",
     "neg",
     "neg_",
     "negative",
     "negative_",
+    "nonzero",
+    "norm",
+    "not_equal",
+    "not_equal_",
     "outer",
     "permute",
     "positive",
     "pow",
     "pow_",
+    "prelu",
+    "prod",
+    "put",
+    "put_",
+    "rad2deg",
+    "rad2deg_",
     "ravel",
     "reciprocal",
     "reciprocal_",
+    "relu",
+    "relu6",
+    "relu6_",
+    "relu_",
+    "remainder",
+    "remainder_",
     "reshape",
+    "round",
+    "round_",
+    "rsqrt",
+    "rsqrt_",
     "rsub",
     "select",
+    "selu",
+    "selu_",
     "sgn",
     "sgn_",
+    "sigmoid",
+    "sigmoid_",
     "sign",
     "sign_",
+    "signbit",
+    "silu",
+    "silu_",
+    "sin",
+    "sin_",
+    "sinc",
+    "sinc_",
+    "sinh",
+    "sinh_",
+    "softmax",
+    "softplus",
+    "softshrink",
+    "softsign",
     "split",
     "split_with_sizes",
+    "sqrt",
+    "sqrt_",
     "square",
     "square_",
     "squeeze",
     "squeeze_",
+    "std",
+    "std_mean",
     "sub",
     "sub_",
     "subtract",
     "subtract_",
+    "sum",
     "swapaxes",
     "swapaxes_",
     "swapdims",
     "swapdims_",
     "t",
     "t_",
+    "take",
+    "tan",
+    "tan_",
+    "tanh",
+    "tanh_",
+    "tanhshrink",
     "tensor_split",
+    "threshold",
+    "threshold_",
     "transpose",
     "transpose_",
     "true_divide",
     "true_divide_",
+    "trunc",
+    "trunc_",
     "unbind",
     "unflatten",
     "unsafe_chunk",
@@ -597,5 +2116,11 @@ __all__ = [
     "unsafe_split_with_sizes",
     "unsqueeze",
     "unsqueeze_",
+    "var",
+    "var_mean",
     "vsplit",
+    "where",
+    "xlogy",
+    "xlogy_",
+    "zero_",
 ]

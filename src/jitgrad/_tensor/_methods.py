@@ -13,11 +13,23 @@ from .._core.dtypes import dtype as Dtype
 from .._engine import modes, versions
 from .._engine.node import next_number
 from .._ops.maps import NUMBERS
+from .._ops import activations as ops_activations
 from .._ops import arithmetic as ops_arithmetic
 from .._ops import casts as ops_casts
+from .._ops import comparisons as ops_comparisons
+from .._ops import extremes as ops_extremes
+from .._ops import indexing as ops_indexing
 from .._ops import matmul as ops_matmul
+from .._ops import norms as ops_norms
+from .._ops import reductions as ops_reductions
+from .._ops import rounding as ops_rounding
+from .._ops import scans as ops_scans
+from .._ops import selection as ops_selection
 from .._ops import shaping as ops_shaping
+from .._ops import softmax as ops_softmax
 from .._ops import splitting as ops_splitting
+from .._ops import statistics as ops_statistics
+from .._ops import transcendental as ops_transcendental
 from . import _nodes, planned
 from .base import version_of
 from .inplace import inplace, inplace_view
@@ -26,6 +38,7 @@ from .operands import Number, scalar_first, scalar_operand
 from .methods import TensorMethods
 
 empty = np.empty
+RELU = ops_activations.relu.reserve("bb")
 ADD = ops_arithmetic.add_op.reserve("bbb")
 SUB = ops_arithmetic.sub_op.reserve("bbb")
 RSUB = ops_arithmetic.rsub_op.reserve("bbb")
@@ -37,6 +50,47 @@ ABS = ops_arithmetic.abs.reserve("bb")
 SIGN = ops_arithmetic.sign.reserve("bb")
 SGN = ops_arithmetic.sgn.reserve("bb")
 COPYSIGN = ops_arithmetic.copysign.reserve("bbb")
+FLOOR = ops_rounding.floor.reserve("bb")
+CEIL = ops_rounding.ceil.reserve("bb")
+TRUNC = ops_rounding.trunc.reserve("bb")
+FRAC = ops_rounding.frac.reserve("bb")
+REMAINDER = ops_rounding.remainder.reserve("bbb")
+FMOD = ops_rounding.fmod.reserve("bbb")
+MAXIMUM = ops_selection.maximum.reserve("bbb")
+MINIMUM = ops_selection.minimum.reserve("bbb")
+FMAX = ops_selection.fmax.reserve("bbb")
+FMIN = ops_selection.fmin.reserve("bbb")
+EXP = ops_transcendental.exp.reserve("bb")
+EXP2 = ops_transcendental.exp2.reserve("bb")
+EXPM1 = ops_transcendental.expm1.reserve("bb")
+LOG = ops_transcendental.log.reserve("bb")
+LOG2 = ops_transcendental.log2.reserve("bb")
+LOG10 = ops_transcendental.log10.reserve("bb")
+LOG1P = ops_transcendental.log1p.reserve("bb")
+SQRT = ops_transcendental.sqrt.reserve("bb")
+RSQRT = ops_transcendental.rsqrt.reserve("bb")
+SIGMOID = ops_transcendental.sigmoid.reserve("bb")
+SIN = ops_transcendental.sin.reserve("bb")
+COS = ops_transcendental.cos.reserve("bb")
+TAN = ops_transcendental.tan.reserve("bb")
+ASIN = ops_transcendental.asin.reserve("bb")
+ACOS = ops_transcendental.acos.reserve("bb")
+ATAN = ops_transcendental.atan.reserve("bb")
+ATAN2 = ops_transcendental.atan2.reserve("bbb")
+SINH = ops_transcendental.sinh.reserve("bb")
+COSH = ops_transcendental.cosh.reserve("bb")
+TANH = ops_transcendental.tanh.reserve("bb")
+ASINH = ops_transcendental.asinh.reserve("bb")
+ACOSH = ops_transcendental.acosh.reserve("bb")
+ATANH = ops_transcendental.atanh.reserve("bb")
+ERF = ops_transcendental.erf.reserve("bb")
+ERFC = ops_transcendental.erfc.reserve("bb")
+LOGADDEXP = ops_transcendental.logaddexp.reserve("bbb")
+LOGADDEXP2 = ops_transcendental.logaddexp2.reserve("bbb")
+XLOGY = ops_transcendental.xlogy.reserve("bbb")
+DEG2RAD = ops_transcendental.deg2rad.reserve("bb")
+RAD2DEG = ops_transcendental.rad2deg.reserve("bb")
+SINC = ops_transcendental.sinc.reserve("bb")
 
 
 class Tensor(TensorMethods, public=True):
@@ -54,6 +108,10 @@ class Tensor(TensorMethods, public=True):
     def T(self) -> Tensor:
         """All axes in reverse order; a view."""
         return ops_shaping.T(self)
+
+    def __invert__(self) -> Tensor:
+        """Same as `bitwise_not`. TypeError for floats."""
+        return ops_rounding.invert(self)
 
     def __rdiv__(self, other: Any) -> Tensor:
         """other / input, as torch computes it: by the reciprocal."""
@@ -95,6 +153,72 @@ class Tensor(TensorMethods, public=True):
         return inplace(Tensor.abs, "abs_", self, (), {})
 
     absolute_ = abs_
+
+    def acos(self) -> Any:
+        """Inverse cosine of each element."""
+        m = self.meta
+        if self.rare is not None or modes.SPECIAL:
+            return invoke(ops_transcendental.acos, (self,))
+        a = self.array
+        out = empty(m.shape, m.dtype)
+        m.k[ACOS](a, out)
+        t = Tensor()
+        t.array = out
+        t.meta = m
+        t.vc = t.rare = None
+        p = self.fn
+        if p is None or (modes.NO_GRAD and not modes.grad_enabled()):
+            t.fn = None
+            return t
+        t.fn = n = _nodes.AcosBackward0()
+        n.e0 = p
+        n.s0 = a
+        n.meta = m
+        n.epoch = versions.WRITES
+        n.number = next_number()
+        n.buf = n.vc = n.rare = None
+        return t
+
+    arccos = acos
+
+    def acos_(self) -> Tensor:
+        """In-place `acos`."""
+        return inplace(Tensor.acos, "acos_", self, (), {})
+
+    arccos_ = acos_
+
+    def acosh(self) -> Any:
+        """Inverse hyperbolic cosine of each element."""
+        m = self.meta
+        if self.rare is not None or modes.SPECIAL:
+            return invoke(ops_transcendental.acosh, (self,))
+        a = self.array
+        out = empty(m.shape, m.dtype)
+        m.k[ACOSH](a, out)
+        t = Tensor()
+        t.array = out
+        t.meta = m
+        t.vc = t.rare = None
+        p = self.fn
+        if p is None or (modes.NO_GRAD and not modes.grad_enabled()):
+            t.fn = None
+            return t
+        t.fn = n = _nodes.AcoshBackward0()
+        n.e0 = p
+        n.s0 = a
+        n.meta = m
+        n.epoch = versions.WRITES
+        n.number = next_number()
+        n.buf = n.vc = n.rare = None
+        return t
+
+    arccosh = acosh
+
+    def acosh_(self) -> Tensor:
+        """In-place `acosh`."""
+        return inplace(Tensor.acosh, "acosh_", self, (), {})
+
+    arccosh_ = acosh_
 
     def __add__(self, other: Tensor | Number) -> Any:
         """Sum; shapes broadcast, dtypes promote."""
@@ -166,6 +290,38 @@ class Tensor(TensorMethods, public=True):
         """`input.mH`."""
         return ops_shaping.adjoint(self)
 
+    def all(self, dim: Any = None, keepdim: bool = False, *, axis: Any = None, keepdims: bool = False) -> Tensor:
+        """Whether all elements are true, of the tensor or along `dim`; of none: True."""
+        return ops_reductions.all_(self, dim if axis is None else axis, keepdim or keepdims)
+
+    def allclose(self, other: Tensor, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> bool:
+        """Whether all elements are close; see `isclose`."""
+        return ops_comparisons.allclose(self, other, rtol, atol, equal_nan)
+
+    def amax(self, dim: Any = (), keepdim: bool = False, *, out: Any = None, axis: Any = None, keepdims: bool = False) -> Tensor:
+        """The largest elements along `dim` (an int or several; all when empty), written to `out` if given. Ties share the gradient evenly."""
+        return ops_extremes.amax(self, dim if axis is None else axis, keepdim or keepdims, out=out)
+
+    def amin(self, dim: Any = (), keepdim: bool = False, *, out: Any = None, axis: Any = None, keepdims: bool = False) -> Tensor:
+        """The smallest elements along `dim` (an int or several; all when empty), written to `out` if given. Ties share the gradient evenly."""
+        return ops_extremes.amin(self, dim if axis is None else axis, keepdim or keepdims, out=out)
+
+    def any(self, dim: Any = None, keepdim: bool = False, *, axis: Any = None, keepdims: bool = False) -> Tensor:
+        """Whether one element is true, of the tensor or along `dim`; of none: False."""
+        return ops_reductions.any_(self, dim if axis is None else axis, keepdim or keepdims)
+
+    def argmax(self, dim: int | None = None, keepdim: bool = False, *, axis: Any = None, keepdims: bool = False) -> Tensor:
+        """The index of the largest element (the first of equal ones, or of NaN) in the flattened tensor, or along `dim`."""
+        return ops_extremes.argmax(self, dim if axis is None else axis, keepdim or keepdims)
+
+    def argmin(self, dim: int | None = None, keepdim: bool = False, *, axis: Any = None, keepdims: bool = False) -> Tensor:
+        """The index of the smallest element (the first of equal ones, or of NaN) in the flattened tensor, or along `dim`."""
+        return ops_extremes.argmin(self, dim if axis is None else axis, keepdim or keepdims)
+
+    def argwhere(self) -> Tensor:
+        """The indices of the elements that are not zero, a row each."""
+        return ops_indexing.argwhere(self)
+
     def as_strided(self, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None) -> Tensor:
         """The tensor's memory seen with a given shape, strides and start (in elements); a view.
 
@@ -176,6 +332,284 @@ class Tensor(TensorMethods, public=True):
     def as_strided_(self, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None) -> Tensor:
         """In-place `as_strided`."""
         return inplace_view(ops_shaping.as_strided, "as_strided_", self, (size, stride, storage_offset,), {})
+
+    def asin(self) -> Any:
+        """Inverse sine of each element."""
+        m = self.meta
+        if self.rare is not None or modes.SPECIAL:
+            return invoke(ops_transcendental.asin, (self,))
+        a = self.array
+        out = empty(m.shape, m.dtype)
+        m.k[ASIN](a, out)
+        t = Tensor()
+        t.array = out
+        t.meta = m
+        t.vc = t.rare = None
+        p = self.fn
+        if p is None or (modes.NO_GRAD and not modes.grad_enabled()):
+            t.fn = None
+            return t
+        t.fn = n = _nodes.AsinBackward0()
+        n.e0 = p
+        n.s0 = a
+        n.meta = m
+        n.epoch = versions.WRITES
+        n.number = next_number()
+        n.buf = n.vc = n.rare = None
+        return t
+
+    arcsin = asin
+
+    def asin_(self) -> Tensor:
+        """In-place `asin`."""
+        return inplace(Tensor.asin, "asin_", self, (), {})
+
+    arcsin_ = asin_
+
+    def asinh(self) -> Any:
+        """Inverse hyperbolic sine of each element."""
+        m = self.meta
+        if self.rare is not None or modes.SPECIAL:
+            return invoke(ops_transcendental.asinh, (self,))
+        a = self.array
+        out = empty(m.shape, m.dtype)
+        m.k[ASINH](a, out)
+        t = Tensor()
+        t.array = out
+        t.meta = m
+        t.vc = t.rare = None
+        p = self.fn
+        if p is None or (modes.NO_GRAD and not modes.grad_enabled()):
+            t.fn = None
+            return t
+        t.fn = n = _nodes.AsinhBackward0()
+        n.e0 = p
+        n.s0 = a
+        n.meta = m
+        n.epoch = versions.WRITES
+        n.number = next_number()
+        n.buf = n.vc = n.rare = None
+        return t
+
+    arcsinh = asinh
+
+    def asinh_(self) -> Tensor:
+        """In-place `asinh`."""
+        return inplace(Tensor.asinh, "asinh_", self, (), {})
+
+    arcsinh_ = asinh_
+
+    def atan(self) -> Any:
+        """Inverse tangent of each element."""
+        m = self.meta
+        if self.rare is not None or modes.SPECIAL:
+            return invoke(ops_transcendental.atan, (self,))
+        a = self.array
+        out = empty(m.shape, m.dtype)
+        m.k[ATAN](a, out)
+        t = Tensor()
+        t.array = out
+        t.meta = m
+        t.vc = t.rare = None
+        p = self.fn
+        if p is None or (modes.NO_GRAD and not modes.grad_enabled()):
+            t.fn = None
+            return t
+        t.fn = n = _nodes.AtanBackward0()
+        n.e0 = p
+        n.s0 = a
+        n.meta = m
+        n.epoch = versions.WRITES
+        n.number = next_number()
+        n.buf = n.vc = n.rare = None
+        return t
+
+    arctan = atan
+
+    def atan_(self) -> Tensor:
+        """In-place `atan`."""
+        return inplace(Tensor.atan, "atan_", self, (), {})
+
+    arctan_ = atan_
+
+    def atan2(self, other: Tensor | Number) -> Any:
+        """Angle of the point (other, input); derivatives 0 at the origin."""
+        if type(other) is not Tensor and not isinstance(other, Tensor):
+            return invoke(ops_transcendental.atan2, (self, other))
+        m = self.meta
+        if m is not other.meta or self.rare is not None or other.rare is not None or modes.SPECIAL:
+            return invoke(ops_transcendental.atan2, (self, other))
+        b = other.array
+        a = self.array
+        out = empty(m.shape, m.dtype)
+        m.k[ATAN2](a, b, out)
+        t = Tensor()
+        t.array = out
+        t.meta = m
+        t.vc = t.rare = None
+        p = self.fn
+        q = other.fn
+        if (p is None and q is None) or (modes.NO_GRAD and not modes.grad_enabled()):
+            t.fn = None
+            return t
+        t.fn = n = _nodes.Atan2Backward0()
+        n.e0 = p
+        n.e1 = q
+        n.s0 = a
+        if p is None:
+            n.c0 = self.vc or version_of(self)
+        n.s1 = b
+        if q is None:
+            n.c1 = other.vc or version_of(other)
+        n.meta = m
+        n.epoch = versions.WRITES
+        n.number = next_number()
+        n.buf = n.vc = n.rare = None
+        return t
+
+    arctan2 = atan2
+
+    def atan2_(self, other: Any) -> Tensor:
+        """In-place `atan2`."""
+        return inplace(Tensor.atan2, "atan2_", self, (other,), {})
+
+    arctan2_ = atan2_
+
+    def atanh(self) -> Any:
+        """Inverse hyperbolic tangent of each element."""
+        m = self.meta
+        if self.rare is not None or modes.SPECIAL:
+            return invoke(ops_transcendental.atanh, (self,))
+        a = self.array
+        out = empty(m.shape, m.dtype)
+        m.k[ATANH](a, out)
+        t = Tensor()
+        t.array = out
+        t.meta = m
+        t.vc = t.rare = None
+        p = self.fn
+        if p is None or (modes.NO_GRAD and not modes.grad_enabled()):
+            t.fn = None
+            return t
+        t.fn = n = _nodes.AtanhBackward0()
+        n.e0 = p
+        n.s0 = a
+        n.meta = m
+        n.epoch = versions.WRITES
+        n.number = next_number()
+        n.buf = n.vc = n.rare = None
+        return t
+
+    arctanh = atanh
+
+    def atanh_(self) -> Tensor:
+        """In-place `atanh`."""
+        return inplace(Tensor.atanh, "atanh_", self, (), {})
+
+    arctanh_ = atanh_
+
+    def __and__(self, other: Any) -> Any:
+        """Bits that both have; of truth values, whether both hold."""
+        if not isinstance(other, (Tensor, *NUMBERS)):
+            return NotImplemented
+        return invoke(ops_rounding.bitwise_and, (self, other,), ())
+
+    def __rand__(self, other: Any) -> Any:
+        return scalar_first(ops_rounding.bitwise_and, other, self)
+
+    def bitwise_and(self, other: Tensor | Number) -> Tensor:
+        """Bits that both have; of truth values, whether both hold."""
+        return invoke(ops_rounding.bitwise_and, (self, other))  # type: ignore[no-any-return]
+
+    def bitwise_and_(self, other: Any) -> Tensor:
+        """In-place `bitwise_and`."""
+        return inplace(Tensor.bitwise_and, "bitwise_and_", self, (other,), {})
+
+    __iand__ = bitwise_and_
+
+    def __lshift__(self, other: Any) -> Any:
+        """Bits moved up by `other` places."""
+        if not isinstance(other, (Tensor, *NUMBERS)):
+            return NotImplemented
+        return invoke(ops_rounding.bitwise_left_shift, (self, other,), ())
+
+    def __rlshift__(self, other: Any) -> Any:
+        return scalar_first(ops_rounding.bitwise_left_shift, other, self)
+
+    def bitwise_left_shift(self, other: Tensor | Number) -> Tensor:
+        """Bits moved up by `other` places."""
+        return invoke(ops_rounding.bitwise_left_shift, (self, other))  # type: ignore[no-any-return]
+
+    def bitwise_left_shift_(self, other: Any) -> Tensor:
+        """In-place `bitwise_left_shift`."""
+        return inplace(Tensor.bitwise_left_shift, "bitwise_left_shift_", self, (other,), {})
+
+    __ilshift__ = bitwise_left_shift_
+
+    def bitwise_not(self) -> Any:
+        """All bits flipped; of truth values, whether it does not hold."""
+        return invoke(ops_rounding.bitwise_not, (self,), ())
+
+    def bitwise_not_(self) -> Tensor:
+        """In-place `bitwise_not`."""
+        return inplace(Tensor.bitwise_not, "bitwise_not_", self, (), {})
+
+    def __or__(self, other: Any) -> Any:
+        """Bits that one of them has; of truth values, whether one holds."""
+        if not isinstance(other, (Tensor, *NUMBERS)):
+            return NotImplemented
+        return invoke(ops_rounding.bitwise_or, (self, other,), ())
+
+    def __ror__(self, other: Any) -> Any:
+        return scalar_first(ops_rounding.bitwise_or, other, self)
+
+    def bitwise_or(self, other: Tensor | Number) -> Tensor:
+        """Bits that one of them has; of truth values, whether one holds."""
+        return invoke(ops_rounding.bitwise_or, (self, other))  # type: ignore[no-any-return]
+
+    def bitwise_or_(self, other: Any) -> Tensor:
+        """In-place `bitwise_or`."""
+        return inplace(Tensor.bitwise_or, "bitwise_or_", self, (other,), {})
+
+    __ior__ = bitwise_or_
+
+    def __rshift__(self, other: Any) -> Any:
+        """Bits moved down by `other` places; the sign stays."""
+        if not isinstance(other, (Tensor, *NUMBERS)):
+            return NotImplemented
+        return invoke(ops_rounding.bitwise_right_shift, (self, other,), ())
+
+    def __rrshift__(self, other: Any) -> Any:
+        return scalar_first(ops_rounding.bitwise_right_shift, other, self)
+
+    def bitwise_right_shift(self, other: Tensor | Number) -> Tensor:
+        """Bits moved down by `other` places; the sign stays."""
+        return invoke(ops_rounding.bitwise_right_shift, (self, other))  # type: ignore[no-any-return]
+
+    def bitwise_right_shift_(self, other: Any) -> Tensor:
+        """In-place `bitwise_right_shift`."""
+        return inplace(Tensor.bitwise_right_shift, "bitwise_right_shift_", self, (other,), {})
+
+    __irshift__ = bitwise_right_shift_
+
+    def __xor__(self, other: Any) -> Any:
+        """Bits that exactly one of them has; of truth values, whether exactly one holds."""
+        if not isinstance(other, (Tensor, *NUMBERS)):
+            return NotImplemented
+        return invoke(ops_rounding.bitwise_xor, (self, other,), ())
+
+    def __rxor__(self, other: Any) -> Any:
+        return scalar_first(ops_rounding.bitwise_xor, other, self)
+
+    def bitwise_xor(self, other: Tensor | Number) -> Tensor:
+        """Bits that exactly one of them has; of truth values, whether exactly one holds."""
+        return invoke(ops_rounding.bitwise_xor, (self, other))  # type: ignore[no-any-return]
+
+    def bitwise_xor_(self, other: Any) -> Tensor:
+        """In-place `bitwise_xor`."""
+        return inplace(Tensor.bitwise_xor, "bitwise_xor_", self, (other,), {})
+
+    __ixor__ = bitwise_xor_
 
     def bmm(self, mat2: Tensor) -> Tensor:
         """Products of two stacks of matrices, one by one: (b, n, m) and (b, m, p) give (b, n, p)."""
@@ -193,6 +627,34 @@ class Tensor(TensorMethods, public=True):
         """In uint8."""
         return ops_casts.byte(self)
 
+    def ceil(self) -> Any:
+        """Each element rounded up; the derivative is zero."""
+        m = self.meta
+        if self.rare is not None or modes.SPECIAL:
+            return invoke(ops_rounding.ceil, (self,))
+        a = self.array
+        out = empty(m.shape, m.dtype)
+        m.k[CEIL](a, out)
+        t = Tensor()
+        t.array = out
+        t.meta = m
+        t.vc = t.rare = None
+        p = self.fn
+        if p is None or (modes.NO_GRAD and not modes.grad_enabled()):
+            t.fn = None
+            return t
+        t.fn = n = _nodes.CeilBackward0()
+        n.e0 = p
+        n.meta = m
+        n.epoch = versions.WRITES
+        n.number = next_number()
+        n.buf = n.vc = n.rare = None
+        return t
+
+    def ceil_(self) -> Tensor:
+        """In-place `ceil`."""
+        return inplace(Tensor.ceil, "ceil_", self, (), {})
+
     def char(self) -> Tensor:
         """In int8."""
         return ops_casts.char(self)
@@ -200,6 +662,37 @@ class Tensor(TensorMethods, public=True):
     def chunk(self, chunks: int, dim: int = 0) -> Any:
         """At most `chunks` pieces of one length (the last may be shorter), as a tuple; views."""
         return ops_splitting.chunk(self, chunks, dim)
+
+    def clamp(self, min: Any = None, max: Any = None) -> Tensor:
+        """Each element moved into [min, max] (max wins where min > max); bounds are numbers, tensors or missing; NaN stays.
+
+            RuntimeError without any bound, TypeError for a number and a tensor.
+        """
+        return ops_selection.clamp(self, min, max)
+
+    clip = clamp
+
+    def clamp_(self, min: Any = None, max: Any = None) -> Tensor:
+        """In-place `clamp`."""
+        return inplace(ops_selection.clamp, "clamp_", self, (min, max,), {})
+
+    clip_ = clamp_
+
+    def clamp_max(self, max: Any) -> Tensor:
+        """Each element, but at most `max`, a number or a tensor; NaN stays."""
+        return ops_selection.clamp_max(self, max)
+
+    def clamp_max_(self, max: Any) -> Tensor:
+        """In-place `clamp_max`."""
+        return inplace(ops_selection.clamp_max, "clamp_max_", self, (max,), {})
+
+    def clamp_min(self, min: Any) -> Tensor:
+        """Each element, but at least `min`, a number or a tensor; NaN stays."""
+        return ops_selection.clamp_min(self, min)
+
+    def clamp_min_(self, min: Any) -> Tensor:
+        """In-place `clamp_min`."""
+        return inplace(ops_selection.clamp_min, "clamp_min_", self, (min,), {})
 
     def clone(self, *, memory_format: Any = None) -> Tensor:
         """A copy; gradients flow through it."""
@@ -247,6 +740,108 @@ class Tensor(TensorMethods, public=True):
     def copysign_(self, other: Any) -> Tensor:
         """In-place `copysign`."""
         return inplace(Tensor.copysign, "copysign_", self, (other,), {})
+
+    def cos(self) -> Any:
+        """Cosine of each element, in radians."""
+        m = self.meta
+        if self.rare is not None or modes.SPECIAL:
+            return invoke(ops_transcendental.cos, (self,))
+        a = self.array
+        out = empty(m.shape, m.dtype)
+        m.k[COS](a, out)
+        t = Tensor()
+        t.array = out
+        t.meta = m
+        t.vc = t.rare = None
+        p = self.fn
+        if p is None or (modes.NO_GRAD and not modes.grad_enabled()):
+            t.fn = None
+            return t
+        t.fn = n = _nodes.CosBackward0()
+        n.e0 = p
+        n.s0 = a
+        n.meta = m
+        n.epoch = versions.WRITES
+        n.number = next_number()
+        n.buf = n.vc = n.rare = None
+        return t
+
+    def cos_(self) -> Tensor:
+        """In-place `cos`."""
+        return inplace(Tensor.cos, "cos_", self, (), {})
+
+    def cosh(self) -> Any:
+        """Hyperbolic cosine of each element."""
+        m = self.meta
+        if self.rare is not None or modes.SPECIAL:
+            return invoke(ops_transcendental.cosh, (self,))
+        a = self.array
+        out = empty(m.shape, m.dtype)
+        m.k[COSH](a, out)
+        t = Tensor()
+        t.array = out
+        t.meta = m
+        t.vc = t.rare = None
+        p = self.fn
+        if p is None or (modes.NO_GRAD and not modes.grad_enabled()):
+            t.fn = None
+            return t
+        t.fn = n = _nodes.CoshBackward0()
+        n.e0 = p
+        n.s0 = a
+        n.meta = m
+        n.epoch = versions.WRITES
+        n.number = next_number()
+        n.buf = n.vc = n.rare = None
+        return t
+
+    def cosh_(self) -> Tensor:
+        """In-place `cosh`."""
+        return inplace(Tensor.cosh, "cosh_", self, (), {})
+
+    def cumprod(self, dim: Any = None, *, dtype: Any = None, axis: Any = None) -> Tensor:
+        """Products of the elements up to each one along `dim`; integers and bools in int64, or in `dtype`."""
+        return ops_scans.cumprod(self, dim if axis is None else axis, dtype=dtype)
+
+    def cumprod_(self, dim: Any = None, *, dtype: Any = None, axis: Any = None) -> Tensor:
+        """In-place `cumprod`."""
+        return inplace(ops_scans.cumprod, "cumprod_", self, (dim if axis is None else axis,), {"dtype": dtype})
+
+    def cumsum(self, dim: Any = None, *, dtype: Any = None, axis: Any = None) -> Tensor:
+        """Sums of the elements up to each one along `dim`; integers and bools in int64, or in `dtype`."""
+        return ops_scans.cumsum(self, dim if axis is None else axis, dtype=dtype)
+
+    def cumsum_(self, dim: Any = None, *, dtype: Any = None, axis: Any = None) -> Tensor:
+        """In-place `cumsum`."""
+        return inplace(ops_scans.cumsum, "cumsum_", self, (dim if axis is None else axis,), {"dtype": dtype})
+
+    def deg2rad(self) -> Any:
+        """Degrees to radians."""
+        m = self.meta
+        if self.rare is not None or modes.SPECIAL:
+            return invoke(ops_transcendental.deg2rad, (self,))
+        a = self.array
+        out = empty(m.shape, m.dtype)
+        m.k[DEG2RAD](a, out)
+        t = Tensor()
+        t.array = out
+        t.meta = m
+        t.vc = t.rare = None
+        p = self.fn
+        if p is None or (modes.NO_GRAD and not modes.grad_enabled()):
+            t.fn = None
+            return t
+        t.fn = n = _nodes.Deg2RadBackward0()
+        n.e0 = p
+        n.meta = m
+        n.epoch = versions.WRITES
+        n.number = next_number()
+        n.buf = n.vc = n.rare = None
+        return t
+
+    def deg2rad_(self) -> Tensor:
+        """In-place `deg2rad`."""
+        return inplace(Tensor.deg2rad, "deg2rad_", self, (), {})
 
     def diagonal(self, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
         """The diagonal of each matrix along two axes, as a new last axis; a view."""
@@ -320,6 +915,140 @@ class Tensor(TensorMethods, public=True):
         """`tensor_split` along the third axis."""
         return ops_splitting.dsplit(self, indices_or_sections)
 
+    def __eq__(self, other: Any) -> Any:
+        """Whether the elements are equal; shapes broadcast."""
+        if not isinstance(other, (Tensor, *NUMBERS)):
+            return NotImplemented
+        return invoke(ops_comparisons.eq, (self, other,), ())
+
+    def eq(self, other: Tensor | Number) -> Tensor:
+        """Whether the elements are equal; shapes broadcast."""
+        return invoke(ops_comparisons.eq, (self, other))  # type: ignore[no-any-return]
+
+    def eq_(self, other: Any) -> Tensor:
+        """In-place `eq`."""
+        return inplace(Tensor.eq, "eq_", self, (other,), {})
+
+    def equal(self, other: Tensor) -> bool:
+        """Whether both have the same shape and the same elements; NaN equals nothing."""
+        return ops_comparisons.equal(self, other)
+
+    def erf(self) -> Any:
+        """Error function of each element."""
+        m = self.meta
+        if self.rare is not None or modes.SPECIAL:
+            return invoke(ops_transcendental.erf, (self,))
+        a = self.array
+        out = empty(m.shape, m.dtype)
+        m.k[ERF](a, out)
+        t = Tensor()
+        t.array = out
+        t.meta = m
+        t.vc = t.rare = None
+        p = self.fn
+        if p is None or (modes.NO_GRAD and not modes.grad_enabled()):
+            t.fn = None
+            return t
+        t.fn = n = _nodes.ErfBackward0()
+        n.e0 = p
+        n.s0 = a
+        n.meta = m
+        n.epoch = versions.WRITES
+        n.number = next_number()
+        n.buf = n.vc = n.rare = None
+        return t
+
+    def erf_(self) -> Tensor:
+        """In-place `erf`."""
+        return inplace(Tensor.erf, "erf_", self, (), {})
+
+    def erfc(self) -> Any:
+        """1 - erf(input), accurate in the tail."""
+        m = self.meta
+        if self.rare is not None or modes.SPECIAL:
+            return invoke(ops_transcendental.erfc, (self,))
+        a = self.array
+        out = empty(m.shape, m.dtype)
+        m.k[ERFC](a, out)
+        t = Tensor()
+        t.array = out
+        t.meta = m
+        t.vc = t.rare = None
+        p = self.fn
+        if p is None or (modes.NO_GRAD and not modes.grad_enabled()):
+            t.fn = None
+            return t
+        t.fn = n = _nodes.ErfcBackward0()
+        n.e0 = p
+        n.s0 = a
+        n.meta = m
+        n.epoch = versions.WRITES
+        n.number = next_number()
+        n.buf = n.vc = n.rare = None
+        return t
+
+    def erfc_(self) -> Tensor:
+        """In-place `erfc`."""
+        return inplace(Tensor.erfc, "erfc_", self, (), {})
+
+    def exp(self) -> Any:
+        """e to the power of each element."""
+        m = self.meta
+        if self.rare is not None or modes.SPECIAL:
+            return invoke(ops_transcendental.exp, (self,))
+        a = self.array
+        out = empty(m.shape, m.dtype)
+        m.k[EXP](a, out)
+        t = Tensor()
+        t.array = out
+        t.meta = m
+        t.vc = t.rare = None
+        p = self.fn
+        if p is None or (modes.NO_GRAD and not modes.grad_enabled()):
+            t.fn = None
+            return t
+        t.fn = n = _nodes.ExpBackward0()
+        n.e0 = p
+        n.r = out
+        n.meta = m
+        n.epoch = versions.WRITES
+        n.number = next_number()
+        n.buf = n.vc = n.rare = None
+        return t
+
+    def exp_(self) -> Tensor:
+        """In-place `exp`."""
+        return inplace(Tensor.exp, "exp_", self, (), {})
+
+    def exp2(self) -> Any:
+        """2 to the power of each element."""
+        m = self.meta
+        if self.rare is not None or modes.SPECIAL:
+            return invoke(ops_transcendental.exp2, (self,))
+        a = self.array
+        out = empty(m.shape, m.dtype)
+        m.k[EXP2](a, out)
+        t = Tensor()
+        t.array = out
+        t.meta = m
+        t.vc = t.rare = None
+        p = self.fn
+        if p is None or (modes.NO_GRAD and not modes.grad_enabled()):
+            t.fn = None
+            return t
+        t.fn = n = _nodes.Exp2Backward0()
+        n.e0 = p
+        n.r = out
+        n.meta = m
+        n.epoch = versions.WRITES
+        n.number = next_number()
+        n.buf = n.vc = n.rare = None
+        return t
+
+    def exp2_(self) -> Tensor:
+        """In-place `exp2`."""
+        return inplace(Tensor.exp2, "exp2_", self, (), {})
+
     def expand(self, *sizes: Any, implicit: bool = False, **named: Any) -> Tensor:
         """Axes of length 1 repeated without copying, and new ones in front; -1 keeps a length. A view."""
         return ops_shaping.expand(self, *sizes, implicit=implicit, **named)
@@ -327,6 +1056,39 @@ class Tensor(TensorMethods, public=True):
     def expand_as(self, other: Tensor) -> Tensor:
         """`input.expand(other.shape)`."""
         return ops_shaping.expand_as(self, other)
+
+    def expm1(self) -> Any:
+        """exp(input) - 1, accurate near 0."""
+        m = self.meta
+        if self.rare is not None or modes.SPECIAL:
+            return invoke(ops_transcendental.expm1, (self,))
+        a = self.array
+        out = empty(m.shape, m.dtype)
+        m.k[EXPM1](a, out)
+        t = Tensor()
+        t.array = out
+        t.meta = m
+        t.vc = t.rare = None
+        p = self.fn
+        if p is None or (modes.NO_GRAD and not modes.grad_enabled()):
+            t.fn = None
+            return t
+        t.fn = n = _nodes.Expm1Backward0()
+        n.e0 = p
+        n.r = out
+        n.meta = m
+        n.epoch = versions.WRITES
+        n.number = next_number()
+        n.buf = n.vc = n.rare = None
+        return t
+
+    def expm1_(self) -> Tensor:
+        """In-place `expm1`."""
+        return inplace(Tensor.expm1, "expm1_", self, (), {})
+
+    def fill_(self, value: Any) -> Tensor:
+        """In-place `fill`."""
+        return inplace(ops_selection.fill_twin, "fill_", self, (value,), {})
 
     def flatten(self, start_dim: int = 0, end_dim: int = -1) -> Tensor:
         """The axes from `start_dim` to `end_dim` as one; a view where the strides allow it."""
@@ -344,21 +1106,594 @@ class Tensor(TensorMethods, public=True):
         """In-place `float_power`."""
         return inplace(ops_arithmetic.float_power, "float_power_", self, (exponent,), {})
 
+    def floor(self) -> Any:
+        """Each element rounded down; the derivative is zero."""
+        m = self.meta
+        if self.rare is not None or modes.SPECIAL:
+            return invoke(ops_rounding.floor, (self,))
+        a = self.array
+        out = empty(m.shape, m.dtype)
+        m.k[FLOOR](a, out)
+        t = Tensor()
+        t.array = out
+        t.meta = m
+        t.vc = t.rare = None
+        p = self.fn
+        if p is None or (modes.NO_GRAD and not modes.grad_enabled()):
+            t.fn = None
+            return t
+        t.fn = n = _nodes.FloorBackward0()
+        n.e0 = p
+        n.meta = m
+        n.epoch = versions.WRITES
+        n.number = next_number()
+        n.buf = n.vc = n.rare = None
+        return t
+
+    def floor_(self) -> Tensor:
+        """In-place `floor`."""
+        return inplace(Tensor.floor, "floor_", self, (), {})
+
+    def __floordiv__(self, other: Any) -> Any:
+        """Quotient rounded down. RuntimeError where an integer is divided by zero."""
+        if not isinstance(other, (Tensor, *NUMBERS)):
+            return NotImplemented
+        return invoke(ops_rounding.floor_divide, (self, other,), ())
+
+    def __rfloordiv__(self, other: Any) -> Any:
+        return scalar_first(ops_rounding.floor_divide, other, self)
+
+    def floor_divide(self, other: Tensor | Number) -> Tensor:
+        """Quotient rounded down. RuntimeError where an integer is divided by zero."""
+        return invoke(ops_rounding.floor_divide, (self, other))  # type: ignore[no-any-return]
+
+    def floor_divide_(self, other: Any) -> Tensor:
+        """In-place `floor_divide`."""
+        return inplace(Tensor.floor_divide, "floor_divide_", self, (other,), {})
+
+    __ifloordiv__ = floor_divide_
+
+    def fmax(self, other: Tensor | Number) -> Any:
+        """The larger one, or the one that is not NaN; at a tie `input` has the gradient."""
+        if type(other) is not Tensor and not isinstance(other, Tensor):
+            return invoke(ops_selection.fmax, (self, other))
+        m = self.meta
+        if m is not other.meta or self.rare is not None or other.rare is not None or modes.SPECIAL:
+            return invoke(ops_selection.fmax, (self, other))
+        b = other.array
+        a = self.array
+        out = empty(m.shape, m.dtype)
+        m.k[FMAX](a, b, out)
+        t = Tensor()
+        t.array = out
+        t.meta = m
+        t.vc = t.rare = None
+        p = self.fn
+        q = other.fn
+        if (p is None and q is None) or (modes.NO_GRAD and not modes.grad_enabled()):
+            t.fn = None
+            return t
+        t.fn = n = _nodes.FmaxBackward0()
+        n.e0 = p
+        n.e1 = q
+        n.s0 = a
+        if p is None:
+            n.c0 = self.vc or version_of(self)
+        n.s1 = b
+        if q is None:
+            n.c1 = other.vc or version_of(other)
+        n.meta = m
+        n.epoch = versions.WRITES
+        n.number = next_number()
+        n.buf = n.vc = n.rare = None
+        return t
+
+    def fmin(self, other: Tensor | Number) -> Any:
+        """The smaller one, or the one that is not NaN; at a tie `input` has the gradient."""
+        if type(other) is not Tensor and not isinstance(other, Tensor):
+            return invoke(ops_selection.fmin, (self, other))
+        m = self.meta
+        if m is not other.meta or self.rare is not None or other.rare is not None or modes.SPECIAL:
+            return invoke(ops_selection.fmin, (self, other))
+        b = other.array
+        a = self.array
+        out = empty(m.shape, m.dtype)
+        m.k[FMIN](a, b, out)
+        t = Tensor()
+        t.array = out
+        t.meta = m
+        t.vc = t.rare = None
+        p = self.fn
+        q = other.fn
+        if (p is None and q is None) or (modes.NO_GRAD and not modes.grad_enabled()):
+            t.fn = None
+            return t
+        t.fn = n = _nodes.FminBackward0()
+        n.e0 = p
+        n.e1 = q
+        n.s0 = a
+        if p is None:
+            n.c0 = self.vc or version_of(self)
+        n.s1 = b
+        if q is None:
+            n.c1 = other.vc or version_of(other)
+        n.meta = m
+        n.epoch = versions.WRITES
+        n.number = next_number()
+        n.buf = n.vc = n.rare = None
+        return t
+
+    def fmod(self, other: Tensor | Number) -> Any:
+        """Remainder of the division that rounds towards zero: it has the sign of `input`. RuntimeError where an integer is divided by zero."""
+        if type(other) is not Tensor and not isinstance(other, Tensor):
+            return invoke(ops_rounding.fmod, (self, other))
+        m = self.meta
+        if m is not other.meta or self.rare is not None or other.rare is not None or modes.SPECIAL:
+            return invoke(ops_rounding.fmod, (self, other))
+        b = other.array
+        a = self.array
+        out = empty(m.shape, m.dtype)
+        m.k[FMOD](a, b, out)
+        t = Tensor()
+        t.array = out
+        t.meta = m
+        t.vc = t.rare = None
+        p = self.fn
+        q = other.fn
+        if (p is None and q is None) or (modes.NO_GRAD and not modes.grad_enabled()):
+            t.fn = None
+            return t
+        t.fn = n = _nodes.FmodBackward1()
+        n.e0 = p
+        n.e1 = q
+        n.s0 = a if q is not None else None
+        if p is None:
+            n.c0 = self.vc or version_of(self)
+        n.s1 = b if q is not None else None
+        if q is None:
+            n.c1 = other.vc or version_of(other)
+        n.meta = m
+        n.epoch = versions.WRITES
+        n.number = next_number()
+        n.buf = n.vc = n.rare = None
+        return t
+
+    def fmod_(self, other: Any) -> Tensor:
+        """In-place `fmod`."""
+        return inplace(Tensor.fmod, "fmod_", self, (other,), {})
+
+    def frac(self) -> Any:
+        """input - trunc(input); the derivative is one."""
+        m = self.meta
+        if self.rare is not None or modes.SPECIAL:
+            return invoke(ops_rounding.frac, (self,))
+        a = self.array
+        out = empty(m.shape, m.dtype)
+        m.k[FRAC](a, out)
+        t = Tensor()
+        t.array = out
+        t.meta = m
+        t.vc = t.rare = None
+        p = self.fn
+        if p is None or (modes.NO_GRAD and not modes.grad_enabled()):
+            t.fn = None
+            return t
+        t.fn = n = _nodes.FracBackward0()
+        n.e0 = p
+        n.meta = m
+        n.epoch = versions.WRITES
+        n.number = next_number()
+        n.buf = n.vc = n.rare = None
+        return t
+
+    def frac_(self) -> Tensor:
+        """In-place `frac`."""
+        return inplace(Tensor.frac, "frac_", self, (), {})
+
+    def __ge__(self, other: Any) -> Any:
+        """Whether input >= other; shapes broadcast."""
+        if not isinstance(other, (Tensor, *NUMBERS)):
+            return NotImplemented
+        return invoke(ops_comparisons.ge, (self, other,), ())
+
+    def ge(self, other: Tensor | Number) -> Tensor:
+        """Whether input >= other; shapes broadcast."""
+        return invoke(ops_comparisons.ge, (self, other))  # type: ignore[no-any-return]
+
+    greater_equal = ge
+
+    def ge_(self, other: Any) -> Tensor:
+        """In-place `ge`."""
+        return inplace(Tensor.ge, "ge_", self, (other,), {})
+
+    greater_equal_ = ge_
+
+    def __gt__(self, other: Any) -> Any:
+        """Whether input > other; shapes broadcast."""
+        if not isinstance(other, (Tensor, *NUMBERS)):
+            return NotImplemented
+        return invoke(ops_comparisons.gt, (self, other,), ())
+
+    def gt(self, other: Tensor | Number) -> Tensor:
+        """Whether input > other; shapes broadcast."""
+        return invoke(ops_comparisons.gt, (self, other))  # type: ignore[no-any-return]
+
+    greater = gt
+
+    def gt_(self, other: Any) -> Tensor:
+        """In-place `gt`."""
+        return inplace(Tensor.gt, "gt_", self, (other,), {})
+
+    greater_ = gt_
+
     def half(self) -> Tensor:
         """In float16."""
         return ops_casts.half(self)
+
+    def hardshrink(self, lambd: float = 0.5) -> Tensor:
+        """Each element, but 0 within [-lambd, lambd]."""
+        return ops_activations.hardshrink(self, lambd)
+
+    def heaviside(self, values: Tensor) -> Tensor:
+        """0 where the element is negative, 1 where it is positive, and the value at 0. RuntimeError unless the dtypes are the same."""
+        return ops_selection.heaviside(self, values)
+
+    def heaviside_(self, values: Tensor) -> Tensor:
+        """In-place `heaviside`."""
+        return inplace(ops_selection.heaviside, "heaviside_", self, (values,), {})
 
     def hsplit(self, indices_or_sections: Any) -> Any:
         """`tensor_split` along the second axis (the first of a vector)."""
         return ops_splitting.hsplit(self, indices_or_sections)
 
+    def hypot(self, other: Any) -> Any:
+        """sqrt(input**2 + other**2), without overflow."""
+        return invoke(ops_transcendental.hypot, (self, other,), ())
+
+    def hypot_(self, other: Any) -> Tensor:
+        """In-place `hypot`."""
+        return inplace(Tensor.hypot, "hypot_", self, (other,), {})
+
+    def index_add(self, dim: int, index: Tensor, source: Tensor, *, alpha: Any = 1) -> Tensor:
+        """`input` with `alpha` times the slices of `source` added at the indices of a vector along an axis."""
+        return ops_indexing.index_add(self, dim, index, source, alpha=alpha)
+
+    def index_add_(self, dim: int, index: Tensor, source: Tensor, *, alpha: Any = 1) -> Tensor:
+        """In-place `index_add`."""
+        return inplace(ops_indexing.index_add, "index_add_", self, (dim, index, source,), {"alpha": alpha})
+
+    def index_copy(self, dim: int, index: Tensor, source: Tensor) -> Tensor:
+        """`input` with the slices of `source` in place of those at the indices of a vector along an axis."""
+        return ops_indexing.index_copy(self, dim, index, source)
+
+    def index_copy_(self, dim: int, index: Tensor, source: Tensor) -> Tensor:
+        """In-place `index_copy`."""
+        return inplace(ops_indexing.index_copy, "index_copy_", self, (dim, index, source,), {})
+
+    def index_fill(self, dim: int, index: Tensor, value: Any) -> Tensor:
+        """`input` with one value at the indices of a vector along an axis; negative ones count from the end."""
+        return ops_indexing.index_fill(self, dim, index, value)
+
+    def index_fill_(self, dim: int, index: Tensor, value: Any) -> Tensor:
+        """In-place `index_fill`."""
+        return inplace(ops_indexing.index_fill, "index_fill_", self, (dim, index, value,), {})
+
+    def index_select(self, dim: int, index: Tensor) -> Tensor:
+        """The slices at the indices of a vector along an axis, as a copy. IndexError where one is out of range."""
+        return ops_indexing.index_select(self, dim, index)
+
     def int(self) -> Tensor:
         """In int32."""
         return ops_casts.int_(self)
 
+    def isclose(self, other: Tensor, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> Tensor:
+        """Whether |input - other| <= atol + rtol * |other|, or both are equal; NaN is close to NaN with `equal_nan` only.
+
+            RuntimeError for two dtypes, or a negative tolerance.
+        """
+        return ops_comparisons.isclose(self, other, rtol, atol, equal_nan)
+
+    def isfinite(self) -> Any:
+        """Whether the element is neither an infinity nor NaN."""
+        return invoke(ops_comparisons.isfinite, (self,), ())
+
+    def isinf(self) -> Any:
+        """Whether the element is an infinity."""
+        return invoke(ops_comparisons.isinf, (self,), ())
+
+    def isnan(self) -> Any:
+        """Whether the element is NaN."""
+        return invoke(ops_comparisons.isnan, (self,), ())
+
+    def isneginf(self) -> Tensor:
+        """Whether the element is minus infinity."""
+        return ops_comparisons.isneginf(self)
+
+    def isposinf(self) -> Tensor:
+        """Whether the element is plus infinity."""
+        return ops_comparisons.isposinf(self)
+
+    def __le__(self, other: Any) -> Any:
+        """Whether input <= other; shapes broadcast."""
+        if not isinstance(other, (Tensor, *NUMBERS)):
+            return NotImplemented
+        return invoke(ops_comparisons.le, (self, other,), ())
+
+    def le(self, other: Tensor | Number) -> Tensor:
+        """Whether input <= other; shapes broadcast."""
+        return invoke(ops_comparisons.le, (self, other))  # type: ignore[no-any-return]
+
+    less_equal = le
+
+    def le_(self, other: Any) -> Tensor:
+        """In-place `le`."""
+        return inplace(Tensor.le, "le_", self, (other,), {})
+
+    less_equal_ = le_
+
+    def lerp(self, end: Any, weight: Any) -> Any:
+        """input + weight * (end - input); the weight is a number or a tensor. RuntimeError unless all dtypes are the same."""
+        return invoke(ops_selection.lerp, (self, end, weight,), ())
+
+    def lerp_(self, end: Any, weight: Any) -> Tensor:
+        """In-place `lerp`."""
+        return inplace(Tensor.lerp, "lerp_", self, (end, weight,), {})
+
+    def log(self) -> Any:
+        """Natural logarithm of each element."""
+        m = self.meta
+        if self.rare is not None or modes.SPECIAL:
+            return invoke(ops_transcendental.log, (self,))
+        a = self.array
+        out = empty(m.shape, m.dtype)
+        m.k[LOG](a, out)
+        t = Tensor()
+        t.array = out
+        t.meta = m
+        t.vc = t.rare = None
+        p = self.fn
+        if p is None or (modes.NO_GRAD and not modes.grad_enabled()):
+            t.fn = None
+            return t
+        t.fn = n = _nodes.LogBackward0()
+        n.e0 = p
+        n.s0 = a
+        n.meta = m
+        n.epoch = versions.WRITES
+        n.number = next_number()
+        n.buf = n.vc = n.rare = None
+        return t
+
+    def log_(self) -> Tensor:
+        """In-place `log`."""
+        return inplace(Tensor.log, "log_", self, (), {})
+
+    def log10(self) -> Any:
+        """Logarithm to base 10 of each element."""
+        m = self.meta
+        if self.rare is not None or modes.SPECIAL:
+            return invoke(ops_transcendental.log10, (self,))
+        a = self.array
+        out = empty(m.shape, m.dtype)
+        m.k[LOG10](a, out)
+        t = Tensor()
+        t.array = out
+        t.meta = m
+        t.vc = t.rare = None
+        p = self.fn
+        if p is None or (modes.NO_GRAD and not modes.grad_enabled()):
+            t.fn = None
+            return t
+        t.fn = n = _nodes.Log10Backward0()
+        n.e0 = p
+        n.s0 = a
+        n.meta = m
+        n.epoch = versions.WRITES
+        n.number = next_number()
+        n.buf = n.vc = n.rare = None
+        return t
+
+    def log10_(self) -> Tensor:
+        """In-place `log10`."""
+        return inplace(Tensor.log10, "log10_", self, (), {})
+
+    def log1p(self) -> Any:
+        """log(1 + input), accurate near 0."""
+        m = self.meta
+        if self.rare is not None or modes.SPECIAL:
+            return invoke(ops_transcendental.log1p, (self,))
+        a = self.array
+        out = empty(m.shape, m.dtype)
+        m.k[LOG1P](a, out)
+        t = Tensor()
+        t.array = out
+        t.meta = m
+        t.vc = t.rare = None
+        p = self.fn
+        if p is None or (modes.NO_GRAD and not modes.grad_enabled()):
+            t.fn = None
+            return t
+        t.fn = n = _nodes.Log1PBackward0()
+        n.e0 = p
+        n.s0 = a
+        n.meta = m
+        n.epoch = versions.WRITES
+        n.number = next_number()
+        n.buf = n.vc = n.rare = None
+        return t
+
+    def log1p_(self) -> Tensor:
+        """In-place `log1p`."""
+        return inplace(Tensor.log1p, "log1p_", self, (), {})
+
+    def log2(self) -> Any:
+        """Logarithm to base 2 of each element."""
+        m = self.meta
+        if self.rare is not None or modes.SPECIAL:
+            return invoke(ops_transcendental.log2, (self,))
+        a = self.array
+        out = empty(m.shape, m.dtype)
+        m.k[LOG2](a, out)
+        t = Tensor()
+        t.array = out
+        t.meta = m
+        t.vc = t.rare = None
+        p = self.fn
+        if p is None or (modes.NO_GRAD and not modes.grad_enabled()):
+            t.fn = None
+            return t
+        t.fn = n = _nodes.Log2Backward0()
+        n.e0 = p
+        n.s0 = a
+        n.meta = m
+        n.epoch = versions.WRITES
+        n.number = next_number()
+        n.buf = n.vc = n.rare = None
+        return t
+
+    def log2_(self) -> Tensor:
+        """In-place `log2`."""
+        return inplace(Tensor.log2, "log2_", self, (), {})
+
+    def log_softmax(self, dim: int, dtype: Any = None) -> Tensor:
+        """The logarithm of `softmax`, computed as input - logsumexp(input). With `dtype` the input is cast first."""
+        return ops_softmax.log_softmax(self, dim, dtype)
+
+    def logaddexp(self, other: Tensor | Number) -> Any:
+        """log(exp(input) + exp(other)), without overflow."""
+        if type(other) is not Tensor and not isinstance(other, Tensor):
+            return invoke(ops_transcendental.logaddexp, (self, other))
+        m = self.meta
+        if m is not other.meta or self.rare is not None or other.rare is not None or modes.SPECIAL:
+            return invoke(ops_transcendental.logaddexp, (self, other))
+        b = other.array
+        a = self.array
+        out = empty(m.shape, m.dtype)
+        m.k[LOGADDEXP](a, b, out)
+        t = Tensor()
+        t.array = out
+        t.meta = m
+        t.vc = t.rare = None
+        p = self.fn
+        q = other.fn
+        if (p is None and q is None) or (modes.NO_GRAD and not modes.grad_enabled()):
+            t.fn = None
+            return t
+        t.fn = n = _nodes.LogaddexpBackward0()
+        n.e0 = p
+        n.e1 = q
+        n.s0 = a
+        if p is None:
+            n.c0 = self.vc or version_of(self)
+        n.s1 = b
+        if q is None:
+            n.c1 = other.vc or version_of(other)
+        n.meta = m
+        n.epoch = versions.WRITES
+        n.number = next_number()
+        n.buf = n.vc = n.rare = None
+        return t
+
+    def logaddexp2(self, other: Tensor | Number) -> Any:
+        """log2(2**input + 2**other), without overflow."""
+        if type(other) is not Tensor and not isinstance(other, Tensor):
+            return invoke(ops_transcendental.logaddexp2, (self, other))
+        m = self.meta
+        if m is not other.meta or self.rare is not None or other.rare is not None or modes.SPECIAL:
+            return invoke(ops_transcendental.logaddexp2, (self, other))
+        b = other.array
+        a = self.array
+        out = empty(m.shape, m.dtype)
+        m.k[LOGADDEXP2](a, b, out)
+        t = Tensor()
+        t.array = out
+        t.meta = m
+        t.vc = t.rare = None
+        p = self.fn
+        q = other.fn
+        if (p is None and q is None) or (modes.NO_GRAD and not modes.grad_enabled()):
+            t.fn = None
+            return t
+        t.fn = n = _nodes.Logaddexp2Backward0()
+        n.e0 = p
+        n.e1 = q
+        n.s0 = a
+        if p is None:
+            n.c0 = self.vc or version_of(self)
+        n.s1 = b
+        if q is None:
+            n.c1 = other.vc or version_of(other)
+        n.meta = m
+        n.epoch = versions.WRITES
+        n.number = next_number()
+        n.buf = n.vc = n.rare = None
+        return t
+
+    def logical_and(self, other: Any) -> Any:
+        """Whether both elements are not zero."""
+        return invoke(ops_comparisons.logical_and, (self, other,), ())
+
+    def logical_and_(self, other: Any) -> Tensor:
+        """In-place `logical_and`."""
+        return inplace(Tensor.logical_and, "logical_and_", self, (other,), {})
+
+    def logical_not(self) -> Any:
+        """Whether the element is zero."""
+        return invoke(ops_comparisons.logical_not, (self,), ())
+
+    def logical_not_(self) -> Tensor:
+        """In-place `logical_not`."""
+        return inplace(Tensor.logical_not, "logical_not_", self, (), {})
+
+    def logical_or(self, other: Any) -> Any:
+        """Whether one of the elements is not zero."""
+        return invoke(ops_comparisons.logical_or, (self, other,), ())
+
+    def logical_or_(self, other: Any) -> Tensor:
+        """In-place `logical_or`."""
+        return inplace(Tensor.logical_or, "logical_or_", self, (other,), {})
+
+    def logical_xor(self, other: Any) -> Any:
+        """Whether exactly one of the elements is not zero."""
+        return invoke(ops_comparisons.logical_xor, (self, other,), ())
+
+    def logical_xor_(self, other: Any) -> Tensor:
+        """In-place `logical_xor`."""
+        return inplace(Tensor.logical_xor, "logical_xor_", self, (other,), {})
+
+    def logit(self, eps: Any = None) -> Tensor:
+        """log(input / (1 - input)); with `eps` the input is first moved into [eps, 1 - eps]."""
+        return ops_transcendental.logit(self, eps)
+
+    def logit_(self, eps: Any = None) -> Tensor:
+        """In-place `logit`."""
+        return inplace(ops_transcendental.logit, "logit_", self, (eps,), {})
+
+    def logsumexp(self, dim: Any = None, keepdim: bool = False, *, axis: Any = None, keepdims: bool = False) -> Tensor:
+        """Logarithm of the sum of exponentials along `dim` (an int or several), without overflow; of nothing -inf."""
+        return ops_statistics.logsumexp(self, dim if axis is None else axis, keepdim or keepdims)
+
     def long(self) -> Tensor:
         """In int64."""
         return ops_casts.long(self)
+
+    def __lt__(self, other: Any) -> Any:
+        """Whether input < other; shapes broadcast."""
+        if not isinstance(other, (Tensor, *NUMBERS)):
+            return NotImplemented
+        return invoke(ops_comparisons.lt, (self, other,), ())
+
+    def lt(self, other: Tensor | Number) -> Tensor:
+        """Whether input < other; shapes broadcast."""
+        return invoke(ops_comparisons.lt, (self, other))  # type: ignore[no-any-return]
+
+    less = lt
+
+    def lt_(self, other: Any) -> Tensor:
+        """In-place `lt`."""
+        return inplace(Tensor.lt, "lt_", self, (other,), {})
+
+    less_ = lt_
 
     @property
     def mH(self) -> Tensor:
@@ -370,6 +1705,29 @@ class Tensor(TensorMethods, public=True):
         """The last two axes exchanged; a view. RuntimeError for fewer than two."""
         return ops_shaping.mT(self)
 
+    def masked_fill(self, mask: Tensor, value: Any) -> Tensor:
+        """`value`, a number or a tensor without dimensions, where the mask holds, else the element; shapes broadcast.
+
+            RuntimeError unless the mask is bool.
+        """
+        return ops_selection.masked_fill(self, mask, value)
+
+    def masked_fill_(self, mask: Tensor, value: Any) -> Tensor:
+        """In-place `masked_fill`."""
+        return inplace(ops_selection.masked_fill, "masked_fill_", self, (mask, value,), {})
+
+    def masked_scatter(self, mask: Tensor, source: Tensor) -> Tensor:
+        """`input` with the elements of `source`, in order, where `mask` is True; the first two broadcast."""
+        return ops_indexing.masked_scatter(self, mask, source)
+
+    def masked_scatter_(self, mask: Tensor, source: Tensor) -> Tensor:
+        """In-place `masked_scatter`."""
+        return inplace(ops_indexing.masked_scatter, "masked_scatter_", self, (mask, source,), {})
+
+    def masked_select(self, mask: Tensor) -> Tensor:
+        """The elements where `mask` is True, as a vector; the two broadcast."""
+        return ops_indexing.masked_select(self, mask)
+
     def matmul(self, other: Tensor) -> Tensor:
         """Matrix product as `@`: vectors, matrices, and stacks whose leading axes broadcast."""
         return ops_matmul.matmul(self, other)
@@ -378,6 +1736,91 @@ class Tensor(TensorMethods, public=True):
 
     def __rmatmul__(self, other: Any) -> Any:
         return ops_matmul.matmul(other, self)
+
+    def max(self, dim: Any = None, keepdim: bool = False, *, other: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
+        """The largest element; with `dim` a named tuple of values and indices along it; with another tensor `maximum`."""
+        return ops_extremes.max_(self, dim if axis is None else axis, keepdim or keepdims, other=other)
+
+    def maximum(self, other: Tensor | Number) -> Any:
+        """The larger one, NaN if either is; a tie shares the gradient half and half."""
+        if type(other) is not Tensor and not isinstance(other, Tensor):
+            return invoke(ops_selection.maximum, (self, other))
+        m = self.meta
+        if m is not other.meta or self.rare is not None or other.rare is not None or modes.SPECIAL:
+            return invoke(ops_selection.maximum, (self, other))
+        b = other.array
+        a = self.array
+        out = empty(m.shape, m.dtype)
+        m.k[MAXIMUM](a, b, out)
+        t = Tensor()
+        t.array = out
+        t.meta = m
+        t.vc = t.rare = None
+        p = self.fn
+        q = other.fn
+        if (p is None and q is None) or (modes.NO_GRAD and not modes.grad_enabled()):
+            t.fn = None
+            return t
+        t.fn = n = _nodes.MaximumBackward0()
+        n.e0 = p
+        n.e1 = q
+        n.s0 = a
+        if p is None:
+            n.c0 = self.vc or version_of(self)
+        n.s1 = b
+        if q is None:
+            n.c1 = other.vc or version_of(other)
+        n.meta = m
+        n.epoch = versions.WRITES
+        n.number = next_number()
+        n.buf = n.vc = n.rare = None
+        return t
+
+    def mean(self, dim: Any = None, keepdim: bool = False, *, dtype: Any = None, axis: Any = None, keepdims: bool = False) -> Tensor:
+        """Mean of all elements, or along `dim` (an int or several); NaN of nothing.
+
+            With `dtype` the input is cast first. RuntimeError for integers and bools.
+        """
+        return ops_reductions.mean(self, dim if axis is None else axis, keepdim or keepdims, dtype=dtype)
+
+    def min(self, dim: Any = None, keepdim: bool = False, *, other: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
+        """The smallest element; with `dim` a named tuple of values and indices along it; with another tensor `minimum`."""
+        return ops_extremes.min_(self, dim if axis is None else axis, keepdim or keepdims, other=other)
+
+    def minimum(self, other: Tensor | Number) -> Any:
+        """The smaller one, NaN if either is; a tie shares the gradient half and half."""
+        if type(other) is not Tensor and not isinstance(other, Tensor):
+            return invoke(ops_selection.minimum, (self, other))
+        m = self.meta
+        if m is not other.meta or self.rare is not None or other.rare is not None or modes.SPECIAL:
+            return invoke(ops_selection.minimum, (self, other))
+        b = other.array
+        a = self.array
+        out = empty(m.shape, m.dtype)
+        m.k[MINIMUM](a, b, out)
+        t = Tensor()
+        t.array = out
+        t.meta = m
+        t.vc = t.rare = None
+        p = self.fn
+        q = other.fn
+        if (p is None and q is None) or (modes.NO_GRAD and not modes.grad_enabled()):
+            t.fn = None
+            return t
+        t.fn = n = _nodes.MinimumBackward0()
+        n.e0 = p
+        n.e1 = q
+        n.s0 = a
+        if p is None:
+            n.c0 = self.vc or version_of(self)
+        n.s1 = b
+        if q is None:
+            n.c1 = other.vc or version_of(other)
+        n.meta = m
+        n.epoch = versions.WRITES
+        n.number = next_number()
+        n.buf = n.vc = n.rare = None
+        return t
 
     def mm(self, mat2: Tensor) -> Tensor:
         """Product of two matrices. RuntimeError where shapes or dtypes don't fit."""
@@ -445,6 +1888,14 @@ class Tensor(TensorMethods, public=True):
         """Product of a matrix and a vector."""
         return ops_matmul.mv(self, vec)
 
+    def nan_to_num(self, nan: float | None = None, posinf: float | None = None, neginf: float | None = None) -> Tensor:
+        """NaN and infinities replaced: by 0 and the largest and smallest number of the dtype unless others are given."""
+        return ops_selection.nan_to_num(self, nan, posinf, neginf)
+
+    def nan_to_num_(self, nan: float | None = None, posinf: float | None = None, neginf: float | None = None) -> Tensor:
+        """In-place `nan_to_num`."""
+        return inplace(ops_selection.nan_to_num, "nan_to_num_", self, (nan, posinf, neginf,), {})
+
     def narrow(self, dim: int, start: Any, length: int) -> Tensor:
         """`length` indices from `start` on along an axis; a view. RuntimeError or IndexError where that is out of range."""
         return ops_splitting.narrow(self, dim, start, length)
@@ -452,6 +1903,24 @@ class Tensor(TensorMethods, public=True):
     def narrow_copy(self, dim: int, start: Any, length: int) -> Tensor:
         """A copy of `narrow`."""
         return ops_splitting.narrow_copy(self, dim, start, length)
+
+    def __ne__(self, other: Any) -> Any:
+        """Whether the elements differ; shapes broadcast."""
+        if not isinstance(other, (Tensor, *NUMBERS)):
+            return NotImplemented
+        return invoke(ops_comparisons.ne, (self, other,), ())
+
+    def ne(self, other: Tensor | Number) -> Tensor:
+        """Whether the elements differ; shapes broadcast."""
+        return invoke(ops_comparisons.ne, (self, other))  # type: ignore[no-any-return]
+
+    not_equal = ne
+
+    def ne_(self, other: Any) -> Tensor:
+        """In-place `ne`."""
+        return inplace(Tensor.ne, "ne_", self, (other,), {})
+
+    not_equal_ = ne_
 
     def neg(self) -> Any:
         """Negative of each element. RuntimeError for truth values."""
@@ -486,6 +1955,14 @@ class Tensor(TensorMethods, public=True):
         return inplace(Tensor.neg, "neg_", self, (), {})
 
     negative_ = neg_
+
+    def nonzero(self, *, as_tuple: bool = False) -> Any:
+        """The indices of the elements that are not zero: a row each, or with `as_tuple` a vector per axis."""
+        return ops_indexing.nonzero(self, as_tuple=as_tuple)
+
+    def norm(self, p: Any = 'fro', dim: Any = None, keepdim: bool = False, dtype: Any = None) -> Tensor:
+        """The p-norm of all elements or along `dim`; "fro" is 2. Its gradient at the origin is 0."""
+        return ops_norms.norm(self, p, dim, keepdim, dtype)
 
     def outer(self, vec2: Tensor) -> Tensor:
         """The matrix of all products of an element of each vector."""
@@ -522,6 +1999,53 @@ class Tensor(TensorMethods, public=True):
 
     __ipow__ = pow_
 
+    def prelu(self, weight: Tensor) -> Tensor:
+        """Each element, multiplied by a weight where it is negative: one weight for all, or one for each channel (the second axis).
+
+            RuntimeError for another number of weights, or for two dtypes.
+        """
+        return ops_activations.prelu(self, weight)
+
+    def prod(self, dim: int | None = None, keepdim: bool = False, *, dtype: Any = None, axis: Any = None, keepdims: bool = False) -> Tensor:
+        """Product of all elements or along `dim`; integers and bools in int64, or in `dtype`."""
+        return ops_scans.prod(self, dim if axis is None else axis, keepdim or keepdims, dtype=dtype)
+
+    def put(self, index: Tensor, source: Tensor, accumulate: bool = False) -> Tensor:
+        """`input` with the elements of `source` at numbers in row-major order, or added there."""
+        return ops_indexing.put(self, index, source, accumulate)
+
+    def put_(self, index: Tensor, source: Tensor, accumulate: bool = False) -> Tensor:
+        """In-place `put`."""
+        return inplace(ops_indexing.put, "put_", self, (index, source, accumulate,), {})
+
+    def rad2deg(self) -> Any:
+        """Radians to degrees."""
+        m = self.meta
+        if self.rare is not None or modes.SPECIAL:
+            return invoke(ops_transcendental.rad2deg, (self,))
+        a = self.array
+        out = empty(m.shape, m.dtype)
+        m.k[RAD2DEG](a, out)
+        t = Tensor()
+        t.array = out
+        t.meta = m
+        t.vc = t.rare = None
+        p = self.fn
+        if p is None or (modes.NO_GRAD and not modes.grad_enabled()):
+            t.fn = None
+            return t
+        t.fn = n = _nodes.Rad2DegBackward0()
+        n.e0 = p
+        n.meta = m
+        n.epoch = versions.WRITES
+        n.number = next_number()
+        n.buf = n.vc = n.rare = None
+        return t
+
+    def rad2deg_(self) -> Tensor:
+        """In-place `rad2deg`."""
+        return inplace(Tensor.rad2deg, "rad2deg_", self, (), {})
+
     def ravel(self) -> Tensor:
         """All elements along one axis; a view where the tensor is contiguous."""
         return ops_shaping.ravel(self)
@@ -555,6 +2079,83 @@ class Tensor(TensorMethods, public=True):
         """In-place `reciprocal`."""
         return inplace(Tensor.reciprocal, "reciprocal_", self, (), {})
 
+    def relu(self) -> Any:
+        """max(input, 0); NaN stays NaN."""
+        m = self.meta
+        if self.rare is not None or modes.SPECIAL:
+            return invoke(ops_activations.relu, (self,))
+        a = self.array
+        out = empty(m.shape, m.dtype)
+        m.k[RELU](a, out)
+        t = Tensor()
+        t.array = out
+        t.meta = m
+        t.vc = t.rare = None
+        p = self.fn
+        if p is None or (modes.NO_GRAD and not modes.grad_enabled()):
+            t.fn = None
+            return t
+        t.fn = n = _nodes.ReluBackward0()
+        n.e0 = p
+        n.r = out
+        n.meta = m
+        n.epoch = versions.WRITES
+        n.number = next_number()
+        n.buf = n.vc = n.rare = None
+        return t
+
+    def relu_(self) -> Tensor:
+        """In-place `relu`."""
+        return inplace(Tensor.relu, "relu_", self, (), {})
+
+    def __mod__(self, other: Tensor | Number) -> Any:
+        """Remainder of the division that rounds down: it has the sign of `other`. RuntimeError where an integer is divided by zero."""
+        if type(other) is not Tensor and not isinstance(other, Tensor):
+            return scalar_operand(ops_rounding.remainder, self, other)
+        m = self.meta
+        if m is not other.meta or self.rare is not None or other.rare is not None or modes.SPECIAL:
+            return invoke(ops_rounding.remainder, (self, other))
+        b = other.array
+        a = self.array
+        out = empty(m.shape, m.dtype)
+        m.k[REMAINDER](a, b, out)
+        t = Tensor()
+        t.array = out
+        t.meta = m
+        t.vc = t.rare = None
+        p = self.fn
+        q = other.fn
+        if (p is None and q is None) or (modes.NO_GRAD and not modes.grad_enabled()):
+            t.fn = None
+            return t
+        t.fn = n = _nodes.RemainderBackward1()
+        n.e0 = p
+        n.e1 = q
+        n.s0 = a if q is not None else None
+        if p is None:
+            n.c0 = self.vc or version_of(self)
+        n.s1 = b if q is not None else None
+        if q is None:
+            n.c1 = other.vc or version_of(other)
+        n.meta = m
+        n.epoch = versions.WRITES
+        n.number = next_number()
+        n.buf = n.vc = n.rare = None
+        return t
+
+    def __rmod__(self, other: Any) -> Any:
+        return scalar_first(ops_rounding.remainder, other, self)
+
+    def remainder(self, other: Tensor | Number) -> Tensor:
+        """Remainder of the division that rounds down: it has the sign of `other`. RuntimeError where an integer is divided by zero."""
+        return self % other  # type: ignore[no-any-return]
+
+    def remainder_(self, other: Any) -> Tensor:
+        """In-place `remainder`."""
+        return inplace(Tensor.remainder, "remainder_", self, (other,), {})
+
+    __imod__ = remainder_
+
     def reshape(self, *shape: Any, **named: Any) -> Tensor:
         """The same elements in another shape; a view where the strides allow it, else a copy. One length may be -1."""
         return ops_shaping.reshape(self, *shape, **named)
@@ -562,6 +2163,43 @@ class Tensor(TensorMethods, public=True):
     def reshape_as(self, other: Tensor) -> Tensor:
         """`input.reshape(other.shape)`."""
         return ops_shaping.reshape_as(self, other)
+
+    def round(self, *, decimals: int | None = None) -> Tensor:
+        """Each element rounded to the nearest number of that many decimals, halves to even; the derivative is zero."""
+        return ops_rounding.round(self, decimals=decimals)
+
+    def round_(self, *, decimals: int | None = None) -> Tensor:
+        """In-place `round`."""
+        return inplace(ops_rounding.round, "round_", self, (), {"decimals": decimals})
+
+    def rsqrt(self) -> Any:
+        """1 / sqrt(input)."""
+        m = self.meta
+        if self.rare is not None or modes.SPECIAL:
+            return invoke(ops_transcendental.rsqrt, (self,))
+        a = self.array
+        out = empty(m.shape, m.dtype)
+        m.k[RSQRT](a, out)
+        t = Tensor()
+        t.array = out
+        t.meta = m
+        t.vc = t.rare = None
+        p = self.fn
+        if p is None or (modes.NO_GRAD and not modes.grad_enabled()):
+            t.fn = None
+            return t
+        t.fn = n = _nodes.RsqrtBackward0()
+        n.e0 = p
+        n.r = out
+        n.meta = m
+        n.epoch = versions.WRITES
+        n.number = next_number()
+        n.buf = n.vc = n.rare = None
+        return t
+
+    def rsqrt_(self) -> Tensor:
+        """In-place `rsqrt`."""
+        return inplace(Tensor.rsqrt, "rsqrt_", self, (), {})
 
     def __rsub__(self, other: Tensor | Number) -> Any:
         """other - input; shapes broadcast, dtypes promote."""
@@ -628,6 +2266,35 @@ class Tensor(TensorMethods, public=True):
         """In int16."""
         return ops_casts.short(self)
 
+    def sigmoid(self) -> Any:
+        """1 / (1 + exp(-input)), without overflow."""
+        m = self.meta
+        if self.rare is not None or modes.SPECIAL:
+            return invoke(ops_transcendental.sigmoid, (self,))
+        a = self.array
+        out = empty(m.shape, m.dtype)
+        m.k[SIGMOID](a, out)
+        t = Tensor()
+        t.array = out
+        t.meta = m
+        t.vc = t.rare = None
+        p = self.fn
+        if p is None or (modes.NO_GRAD and not modes.grad_enabled()):
+            t.fn = None
+            return t
+        t.fn = n = _nodes.SigmoidBackward0()
+        n.e0 = p
+        n.r = out
+        n.meta = m
+        n.epoch = versions.WRITES
+        n.number = next_number()
+        n.buf = n.vc = n.rare = None
+        return t
+
+    def sigmoid_(self) -> Tensor:
+        """In-place `sigmoid`."""
+        return inplace(Tensor.sigmoid, "sigmoid_", self, (), {})
+
     def sign(self) -> Any:
         """-1, 0 or 1 by the sign of each element; 0 for NaN."""
         m = self.meta
@@ -656,6 +2323,101 @@ class Tensor(TensorMethods, public=True):
         """In-place `sign`."""
         return inplace(Tensor.sign, "sign_", self, (), {})
 
+    def signbit(self) -> Any:
+        """Whether the sign is minus; true of -0.0."""
+        return invoke(ops_comparisons.signbit, (self,), ())
+
+    def sin(self) -> Any:
+        """Sine of each element, in radians."""
+        m = self.meta
+        if self.rare is not None or modes.SPECIAL:
+            return invoke(ops_transcendental.sin, (self,))
+        a = self.array
+        out = empty(m.shape, m.dtype)
+        m.k[SIN](a, out)
+        t = Tensor()
+        t.array = out
+        t.meta = m
+        t.vc = t.rare = None
+        p = self.fn
+        if p is None or (modes.NO_GRAD and not modes.grad_enabled()):
+            t.fn = None
+            return t
+        t.fn = n = _nodes.SinBackward0()
+        n.e0 = p
+        n.s0 = a
+        n.meta = m
+        n.epoch = versions.WRITES
+        n.number = next_number()
+        n.buf = n.vc = n.rare = None
+        return t
+
+    def sin_(self) -> Tensor:
+        """In-place `sin`."""
+        return inplace(Tensor.sin, "sin_", self, (), {})
+
+    def sinc(self) -> Any:
+        """sin(pi * input) / (pi * input), and 1 at 0."""
+        m = self.meta
+        if self.rare is not None or modes.SPECIAL:
+            return invoke(ops_transcendental.sinc, (self,))
+        a = self.array
+        out = empty(m.shape, m.dtype)
+        m.k[SINC](a, out)
+        t = Tensor()
+        t.array = out
+        t.meta = m
+        t.vc = t.rare = None
+        p = self.fn
+        if p is None or (modes.NO_GRAD and not modes.grad_enabled()):
+            t.fn = None
+            return t
+        t.fn = n = _nodes.SincBackward0()
+        n.e0 = p
+        n.s0 = a
+        n.meta = m
+        n.epoch = versions.WRITES
+        n.number = next_number()
+        n.buf = n.vc = n.rare = None
+        return t
+
+    def sinc_(self) -> Tensor:
+        """In-place `sinc`."""
+        return inplace(Tensor.sinc, "sinc_", self, (), {})
+
+    def sinh(self) -> Any:
+        """Hyperbolic sine of each element."""
+        m = self.meta
+        if self.rare is not None or modes.SPECIAL:
+            return invoke(ops_transcendental.sinh, (self,))
+        a = self.array
+        out = empty(m.shape, m.dtype)
+        m.k[SINH](a, out)
+        t = Tensor()
+        t.array = out
+        t.meta = m
+        t.vc = t.rare = None
+        p = self.fn
+        if p is None or (modes.NO_GRAD and not modes.grad_enabled()):
+            t.fn = None
+            return t
+        t.fn = n = _nodes.SinhBackward0()
+        n.e0 = p
+        n.s0 = a
+        n.meta = m
+        n.epoch = versions.WRITES
+        n.number = next_number()
+        n.buf = n.vc = n.rare = None
+        return t
+
+    def sinh_(self) -> Tensor:
+        """In-place `sinh`."""
+        return inplace(Tensor.sinh, "sinh_", self, (), {})
+
+    def softmax(self, dim: int, dtype: Any = None) -> Tensor:
+        """exp(input) / its sum along `dim`, without overflow. With `dtype` the input is cast first."""
+        return ops_softmax.softmax(self, dim, dtype)
+
     def split(self, split_size_or_sections: Any, dim: int = 0) -> Any:
         """Pieces of one length (the last may be shorter), or of the lengths listed, as a tuple; views."""
         return ops_splitting.split(self, split_size_or_sections, dim)
@@ -663,6 +2425,35 @@ class Tensor(TensorMethods, public=True):
     def split_with_sizes(self, split_sizes: Sequence[int], dim: int = 0) -> Any:
         """Pieces of the given lengths, as a tuple; views."""
         return ops_splitting.split_with_sizes(self, split_sizes, dim)
+
+    def sqrt(self) -> Any:
+        """Square root of each element."""
+        m = self.meta
+        if self.rare is not None or modes.SPECIAL:
+            return invoke(ops_transcendental.sqrt, (self,))
+        a = self.array
+        out = empty(m.shape, m.dtype)
+        m.k[SQRT](a, out)
+        t = Tensor()
+        t.array = out
+        t.meta = m
+        t.vc = t.rare = None
+        p = self.fn
+        if p is None or (modes.NO_GRAD and not modes.grad_enabled()):
+            t.fn = None
+            return t
+        t.fn = n = _nodes.SqrtBackward0()
+        n.e0 = p
+        n.r = out
+        n.meta = m
+        n.epoch = versions.WRITES
+        n.number = next_number()
+        n.buf = n.vc = n.rare = None
+        return t
+
+    def sqrt_(self) -> Tensor:
+        """In-place `sqrt`."""
+        return inplace(Tensor.sqrt, "sqrt_", self, (), {})
 
     def square(self) -> Tensor:
         """Square of each element."""
@@ -679,6 +2470,10 @@ class Tensor(TensorMethods, public=True):
     def squeeze_(self, *dims: Any, dim: Any = None) -> Tensor:
         """In-place `squeeze`."""
         return inplace_view(ops_shaping.squeeze, "squeeze_", self, (*dims,), {"dim": dim})
+
+    def std(self, dim: Any = None, unbiased: Any = None, keepdim: bool = False, *, correction: Any = None, axis: Any = None, keepdims: bool = False) -> Tensor:
+        """Root of the variance of all elements or along `dim`; where it is 0 its gradient is 0."""
+        return ops_statistics.std(self, dim if axis is None else axis, unbiased, keepdim or keepdims, correction=correction)
 
     def __sub__(self, other: Tensor | Number) -> Any:
         """Difference; shapes broadcast, dtypes promote."""
@@ -723,6 +2518,17 @@ class Tensor(TensorMethods, public=True):
 
     __isub__ = sub_
 
+    def sum(self, dim: Any = None, keepdim: bool = False, *, dtype: Any = None, axis: Any = None, keepdims: bool = False) -> Tensor:
+        """Sum of all elements, or along `dim` (an int or several).
+
+            Integers and bools are summed in int64; with `dtype` the input is cast first. Node: SumBackward0, SumBackward1 along axes.
+        """
+        return ops_reductions.sum_(self, dim if axis is None else axis, keepdim or keepdims, dtype=dtype)
+
+    def sum_to_size(self, *size: Any) -> Tensor:
+        """The sum along the axes in which `size` is shorter, so that it has that shape. RuntimeError unless `size` broadcasts to it."""
+        return ops_reductions.sum_to_size(self, *size)
+
     def t(self) -> Tensor:
         """The transpose of a matrix; a view. RuntimeError for more than two axes."""
         return ops_shaping.t(self)
@@ -730,6 +2536,68 @@ class Tensor(TensorMethods, public=True):
     def t_(self) -> Tensor:
         """In-place `t`."""
         return inplace_view(ops_shaping.t, "t_", self, (), {})
+
+    def take(self, index: Tensor) -> Tensor:
+        """Elements by their number in row-major order; negative ones count from the end. IndexError out of range."""
+        return ops_indexing.take(self, index)
+
+    def tan(self) -> Any:
+        """Tangent of each element, in radians."""
+        m = self.meta
+        if self.rare is not None or modes.SPECIAL:
+            return invoke(ops_transcendental.tan, (self,))
+        a = self.array
+        out = empty(m.shape, m.dtype)
+        m.k[TAN](a, out)
+        t = Tensor()
+        t.array = out
+        t.meta = m
+        t.vc = t.rare = None
+        p = self.fn
+        if p is None or (modes.NO_GRAD and not modes.grad_enabled()):
+            t.fn = None
+            return t
+        t.fn = n = _nodes.TanBackward0()
+        n.e0 = p
+        n.r = out
+        n.meta = m
+        n.epoch = versions.WRITES
+        n.number = next_number()
+        n.buf = n.vc = n.rare = None
+        return t
+
+    def tan_(self) -> Tensor:
+        """In-place `tan`."""
+        return inplace(Tensor.tan, "tan_", self, (), {})
+
+    def tanh(self) -> Any:
+        """Hyperbolic tangent of each element."""
+        m = self.meta
+        if self.rare is not None or modes.SPECIAL:
+            return invoke(ops_transcendental.tanh, (self,))
+        a = self.array
+        out = empty(m.shape, m.dtype)
+        m.k[TANH](a, out)
+        t = Tensor()
+        t.array = out
+        t.meta = m
+        t.vc = t.rare = None
+        p = self.fn
+        if p is None or (modes.NO_GRAD and not modes.grad_enabled()):
+            t.fn = None
+            return t
+        t.fn = n = _nodes.TanhBackward0()
+        n.e0 = p
+        n.r = out
+        n.meta = m
+        n.epoch = versions.WRITES
+        n.number = next_number()
+        n.buf = n.vc = n.rare = None
+        return t
+
+    def tanh_(self) -> Tensor:
+        """In-place `tanh`."""
+        return inplace(Tensor.tanh, "tanh_", self, (), {})
 
     def tensor_split(self, indices_or_sections: Any, dim: int = 0) -> Any:
         """Pieces of nearly one length, or cut at the indices listed, as a tuple; views."""
@@ -757,6 +2625,38 @@ class Tensor(TensorMethods, public=True):
     swapaxes_ = transpose_
 
     swapdims_ = transpose_
+
+    def trunc(self) -> Any:
+        """Each element rounded towards zero; the derivative is zero."""
+        m = self.meta
+        if self.rare is not None or modes.SPECIAL:
+            return invoke(ops_rounding.trunc, (self,))
+        a = self.array
+        out = empty(m.shape, m.dtype)
+        m.k[TRUNC](a, out)
+        t = Tensor()
+        t.array = out
+        t.meta = m
+        t.vc = t.rare = None
+        p = self.fn
+        if p is None or (modes.NO_GRAD and not modes.grad_enabled()):
+            t.fn = None
+            return t
+        t.fn = n = _nodes.TruncBackward0()
+        n.e0 = p
+        n.meta = m
+        n.epoch = versions.WRITES
+        n.number = next_number()
+        n.buf = n.vc = n.rare = None
+        return t
+
+    fix = trunc
+
+    def trunc_(self) -> Tensor:
+        """In-place `trunc`."""
+        return inplace(Tensor.trunc, "trunc_", self, (), {})
+
+    fix_ = trunc_
 
     def type(self, dtype: Any = None, non_blocking: bool = False) -> Any:
         """The name of the tensor's type, as torch spells it; with a dtype, or such a name, `input.to(dtype)`."""
@@ -798,6 +2698,10 @@ class Tensor(TensorMethods, public=True):
         """In-place `unsqueeze`."""
         return inplace_view(ops_shaping.unsqueeze, "unsqueeze_", self, (dim,), {})
 
+    def var(self, dim: Any = None, unbiased: Any = None, keepdim: bool = False, *, correction: Any = None, axis: Any = None, keepdims: bool = False) -> Tensor:
+        """Variance of all elements or along `dim`: the sum of squared distances from the mean over n - correction (1 by default)."""
+        return ops_statistics.var(self, dim if axis is None else axis, unbiased, keepdim or keepdims, correction=correction)
+
     def view(self, *shape: Any, **named: Any) -> Tensor:
         """The same elements in another shape, or their bytes as another dtype; a view. One length may be -1.
 
@@ -812,3 +2716,50 @@ class Tensor(TensorMethods, public=True):
     def vsplit(self, indices_or_sections: Any) -> Any:
         """`tensor_split` along the first axis."""
         return ops_splitting.vsplit(self, indices_or_sections)
+
+    def where(self, condition: Tensor, other: Any) -> Tensor:
+        """The tensor where the condition holds, else other; shapes broadcast, dtypes promote."""
+        return ops_selection.where_method(self, condition, other)
+
+    def xlogy(self, other: Tensor | Number) -> Any:
+        """input * log(other), and 0 where input is 0 (unless other is NaN)."""
+        if type(other) is not Tensor and not isinstance(other, Tensor):
+            return invoke(ops_transcendental.xlogy, (self, other))
+        m = self.meta
+        if m is not other.meta or self.rare is not None or other.rare is not None or modes.SPECIAL:
+            return invoke(ops_transcendental.xlogy, (self, other))
+        b = other.array
+        a = self.array
+        out = empty(m.shape, m.dtype)
+        m.k[XLOGY](a, b, out)
+        t = Tensor()
+        t.array = out
+        t.meta = m
+        t.vc = t.rare = None
+        p = self.fn
+        q = other.fn
+        if (p is None and q is None) or (modes.NO_GRAD and not modes.grad_enabled()):
+            t.fn = None
+            return t
+        t.fn = n = _nodes.XlogyBackward0()
+        n.e0 = p
+        n.e1 = q
+        n.s0 = a
+        if p is None:
+            n.c0 = self.vc or version_of(self)
+        n.s1 = b
+        if q is None:
+            n.c1 = other.vc or version_of(other)
+        n.meta = m
+        n.epoch = versions.WRITES
+        n.number = next_number()
+        n.buf = n.vc = n.rare = None
+        return t
+
+    def xlogy_(self, other: Any) -> Tensor:
+        """In-place `xlogy`."""
+        return inplace(Tensor.xlogy, "xlogy_", self, (other,), {})
+
+    def zero_(self) -> Tensor:
+        """In-place `zero`."""
+        return inplace(ops_selection.zero, "zero_", self, (), {})

@@ -11,11 +11,16 @@ import numpy as np
 from .._engine import versions
 from .._engine.fast import ALONE
 from .._engine.node import RELEASED
+from .._ops import activations as ops_activations
 from .._ops import arithmetic as ops_arithmetic
+from .._ops import rounding as ops_rounding
+from .._ops import selection as ops_selection
+from .._ops import transcendental as ops_transcendental
 from .fast_nodes import FastNode
 from .nodes import second_time
 
 empty = np.empty
+RELU_BACK_X = ops_activations.relu.reserve("bbb", (True,))
 SUB_BACK_Y = ops_arithmetic.sub_op.reserve("bb", (False, True))
 RSUB_BACK_X = ops_arithmetic.rsub_op.reserve("bb", (True, False))
 MUL_BACK_X = ops_arithmetic.mul.reserve("bbb", (True, False))
@@ -32,6 +37,82 @@ SGN_BACK_X = ops_arithmetic.sgn.reserve("bb", (True,))
 COPYSIGN_BACK_X = ops_arithmetic.copysign.reserve("bbbb", (True, False))
 COPYSIGN_BACK_Y = ops_arithmetic.copysign.reserve("bb", (False, True))
 COPYSIGN_BACK_XY = ops_arithmetic.copysign.reserve("bbbbb", (True, True))
+FLOOR_BACK_X = ops_rounding.floor.reserve("bb", (True,))
+CEIL_BACK_X = ops_rounding.ceil.reserve("bb", (True,))
+TRUNC_BACK_X = ops_rounding.trunc.reserve("bb", (True,))
+REMAINDER_BACK_Y = ops_rounding.remainder.reserve("bbbb", (False, True))
+FMOD_BACK_Y = ops_rounding.fmod.reserve("bbbb", (False, True))
+MAXIMUM_BACK_X = ops_selection.maximum.reserve("bbbb", (True, False))
+MAXIMUM_BACK_Y = ops_selection.maximum.reserve("bbbb", (False, True))
+MAXIMUM_BACK_XY = ops_selection.maximum.reserve("bbbbb", (True, True))
+MINIMUM_BACK_X = ops_selection.minimum.reserve("bbbb", (True, False))
+MINIMUM_BACK_Y = ops_selection.minimum.reserve("bbbb", (False, True))
+MINIMUM_BACK_XY = ops_selection.minimum.reserve("bbbbb", (True, True))
+FMAX_BACK_X = ops_selection.fmax.reserve("bbbb", (True, False))
+FMAX_BACK_Y = ops_selection.fmax.reserve("bbbb", (False, True))
+FMAX_BACK_XY = ops_selection.fmax.reserve("bbbbb", (True, True))
+FMIN_BACK_X = ops_selection.fmin.reserve("bbbb", (True, False))
+FMIN_BACK_Y = ops_selection.fmin.reserve("bbbb", (False, True))
+FMIN_BACK_XY = ops_selection.fmin.reserve("bbbbb", (True, True))
+EXP_BACK_X = ops_transcendental.exp.reserve("bbb", (True,))
+EXP2_BACK_X = ops_transcendental.exp2.reserve("bbb", (True,))
+EXPM1_BACK_X = ops_transcendental.expm1.reserve("bbb", (True,))
+LOG_BACK_X = ops_transcendental.log.reserve("bbb", (True,))
+LOG2_BACK_X = ops_transcendental.log2.reserve("bbb", (True,))
+LOG10_BACK_X = ops_transcendental.log10.reserve("bbb", (True,))
+LOG1P_BACK_X = ops_transcendental.log1p.reserve("bbb", (True,))
+SQRT_BACK_X = ops_transcendental.sqrt.reserve("bbb", (True,))
+RSQRT_BACK_X = ops_transcendental.rsqrt.reserve("bbb", (True,))
+SIGMOID_BACK_X = ops_transcendental.sigmoid.reserve("bbb", (True,))
+SIN_BACK_X = ops_transcendental.sin.reserve("bbb", (True,))
+COS_BACK_X = ops_transcendental.cos.reserve("bbb", (True,))
+TAN_BACK_X = ops_transcendental.tan.reserve("bbb", (True,))
+ASIN_BACK_X = ops_transcendental.asin.reserve("bbb", (True,))
+ACOS_BACK_X = ops_transcendental.acos.reserve("bbb", (True,))
+ATAN_BACK_X = ops_transcendental.atan.reserve("bbb", (True,))
+ATAN2_BACK_X = ops_transcendental.atan2.reserve("bbbb", (True, False))
+ATAN2_BACK_Y = ops_transcendental.atan2.reserve("bbbb", (False, True))
+ATAN2_BACK_XY = ops_transcendental.atan2.reserve("bbbbb", (True, True))
+SINH_BACK_X = ops_transcendental.sinh.reserve("bbb", (True,))
+COSH_BACK_X = ops_transcendental.cosh.reserve("bbb", (True,))
+TANH_BACK_X = ops_transcendental.tanh.reserve("bbb", (True,))
+ASINH_BACK_X = ops_transcendental.asinh.reserve("bbb", (True,))
+ACOSH_BACK_X = ops_transcendental.acosh.reserve("bbb", (True,))
+ATANH_BACK_X = ops_transcendental.atanh.reserve("bbb", (True,))
+ERF_BACK_X = ops_transcendental.erf.reserve("bbb", (True,))
+ERFC_BACK_X = ops_transcendental.erfc.reserve("bbb", (True,))
+LOGADDEXP_BACK_X = ops_transcendental.logaddexp.reserve("bbbb", (True, False))
+LOGADDEXP_BACK_Y = ops_transcendental.logaddexp.reserve("bbbb", (False, True))
+LOGADDEXP_BACK_XY = ops_transcendental.logaddexp.reserve("bbbbb", (True, True))
+LOGADDEXP2_BACK_X = ops_transcendental.logaddexp2.reserve("bbbb", (True, False))
+LOGADDEXP2_BACK_Y = ops_transcendental.logaddexp2.reserve("bbbb", (False, True))
+LOGADDEXP2_BACK_XY = ops_transcendental.logaddexp2.reserve("bbbbb", (True, True))
+XLOGY_BACK_X = ops_transcendental.xlogy.reserve("bbbb", (True, False))
+XLOGY_BACK_Y = ops_transcendental.xlogy.reserve("bbbb", (False, True))
+XLOGY_BACK_XY = ops_transcendental.xlogy.reserve("bbbbb", (True, True))
+DEG2RAD_BACK_X = ops_transcendental.deg2rad.reserve("bb", (True,))
+RAD2DEG_BACK_X = ops_transcendental.rad2deg.reserve("bb", (True,))
+SINC_BACK_X = ops_transcendental.sinc.reserve("bbb", (True,))
+
+
+class ReluBackward0(FastNode):
+    __slots__ = ('e0', 'r',)
+    arity = 1
+    op = ops_activations.relu
+    kept = ('r', )
+
+    def apply(self, grad: Any, keep: bool) -> Any:
+        r = self.r
+        if r is RELEASED:
+            second_time()
+        if self.epoch != versions.WRITES:
+            self.check()
+        if not keep:
+            self.r = RELEASED
+        m = self.meta
+        gx = grad if getrefcount(grad) <= ALONE else empty(m.shape, m.dtype)
+        m.k[RELU_BACK_X](grad, r, gx)
+        return gx
 
 
 class AddBackward0(FastNode):
@@ -254,3 +335,873 @@ class CopysignBackward0(FastNode):
         gy = empty(m.shape, m.dtype)
         m.k[COPYSIGN_BACK_XY](grad, a, b, gx, gy)
         return gx, gy
+
+
+class FloorBackward0(FastNode):
+    __slots__ = ('e0',)
+    arity = 1
+    op = ops_rounding.floor
+    kept = ()
+
+    def apply(self, grad: Any, keep: bool) -> Any:
+        m = self.meta
+        gx = grad if getrefcount(grad) <= ALONE else empty(m.shape, m.dtype)
+        m.k[FLOOR_BACK_X](grad, gx)
+        return gx
+
+
+class CeilBackward0(FastNode):
+    __slots__ = ('e0',)
+    arity = 1
+    op = ops_rounding.ceil
+    kept = ()
+
+    def apply(self, grad: Any, keep: bool) -> Any:
+        m = self.meta
+        gx = grad if getrefcount(grad) <= ALONE else empty(m.shape, m.dtype)
+        m.k[CEIL_BACK_X](grad, gx)
+        return gx
+
+
+class TruncBackward0(FastNode):
+    __slots__ = ('e0',)
+    arity = 1
+    op = ops_rounding.trunc
+    kept = ()
+
+    def apply(self, grad: Any, keep: bool) -> Any:
+        m = self.meta
+        gx = grad if getrefcount(grad) <= ALONE else empty(m.shape, m.dtype)
+        m.k[TRUNC_BACK_X](grad, gx)
+        return gx
+
+
+class FracBackward0(FastNode):
+    __slots__ = ('e0',)
+    arity = 1
+    op = ops_rounding.frac
+    kept = ()
+
+    def apply(self, grad: Any, keep: bool) -> Any:
+        m = self.meta
+        return grad
+
+
+class RemainderBackward1(FastNode):
+    __slots__ = ('c0', 'c1', 'e0', 'e1', 's0', 's1',)
+    arity = 2
+    op = ops_rounding.remainder
+    kept = ('s0', 's1', )
+
+    def apply(self, grad: Any, keep: bool) -> Any:
+        a = self.s0
+        b = self.s1
+        if a is RELEASED:
+            second_time()
+        if self.epoch != versions.WRITES:
+            self.check()
+        if not keep:
+            self.s0 = self.s1 = RELEASED
+        m = self.meta
+        if self.e1 is None:
+            return grad, None
+        if self.e0 is None:
+            gy = grad if getrefcount(grad) <= ALONE else empty(m.shape, m.dtype)
+            m.k[REMAINDER_BACK_Y](grad, a, b, gy)
+            return None, gy
+        gy = empty(m.shape, m.dtype)
+        m.k[REMAINDER_BACK_Y](grad, a, b, gy)
+        return grad, gy
+
+
+class FmodBackward1(FastNode):
+    __slots__ = ('c0', 'c1', 'e0', 'e1', 's0', 's1',)
+    arity = 2
+    op = ops_rounding.fmod
+    kept = ('s0', 's1', )
+
+    def apply(self, grad: Any, keep: bool) -> Any:
+        a = self.s0
+        b = self.s1
+        if a is RELEASED:
+            second_time()
+        if self.epoch != versions.WRITES:
+            self.check()
+        if not keep:
+            self.s0 = self.s1 = RELEASED
+        m = self.meta
+        if self.e1 is None:
+            return grad, None
+        if self.e0 is None:
+            gy = grad if getrefcount(grad) <= ALONE else empty(m.shape, m.dtype)
+            m.k[FMOD_BACK_Y](grad, a, b, gy)
+            return None, gy
+        gy = empty(m.shape, m.dtype)
+        m.k[FMOD_BACK_Y](grad, a, b, gy)
+        return grad, gy
+
+
+class MaximumBackward0(FastNode):
+    __slots__ = ('c0', 'c1', 'e0', 'e1', 's0', 's1',)
+    arity = 2
+    op = ops_selection.maximum
+    kept = ('s0', 's1', )
+
+    def apply(self, grad: Any, keep: bool) -> Any:
+        a = self.s0
+        b = self.s1
+        if a is RELEASED:
+            second_time()
+        if self.epoch != versions.WRITES:
+            self.check()
+        if not keep:
+            self.s0 = self.s1 = RELEASED
+        m = self.meta
+        if self.e1 is None:
+            gx = grad if getrefcount(grad) <= ALONE else empty(m.shape, m.dtype)
+            m.k[MAXIMUM_BACK_X](grad, a, b, gx)
+            return gx, None
+        if self.e0 is None:
+            gy = grad if getrefcount(grad) <= ALONE else empty(m.shape, m.dtype)
+            m.k[MAXIMUM_BACK_Y](grad, a, b, gy)
+            return None, gy
+        gx = grad if getrefcount(grad) <= ALONE else empty(m.shape, m.dtype)
+        gy = empty(m.shape, m.dtype)
+        m.k[MAXIMUM_BACK_XY](grad, a, b, gx, gy)
+        return gx, gy
+
+
+class MinimumBackward0(FastNode):
+    __slots__ = ('c0', 'c1', 'e0', 'e1', 's0', 's1',)
+    arity = 2
+    op = ops_selection.minimum
+    kept = ('s0', 's1', )
+
+    def apply(self, grad: Any, keep: bool) -> Any:
+        a = self.s0
+        b = self.s1
+        if a is RELEASED:
+            second_time()
+        if self.epoch != versions.WRITES:
+            self.check()
+        if not keep:
+            self.s0 = self.s1 = RELEASED
+        m = self.meta
+        if self.e1 is None:
+            gx = grad if getrefcount(grad) <= ALONE else empty(m.shape, m.dtype)
+            m.k[MINIMUM_BACK_X](grad, a, b, gx)
+            return gx, None
+        if self.e0 is None:
+            gy = grad if getrefcount(grad) <= ALONE else empty(m.shape, m.dtype)
+            m.k[MINIMUM_BACK_Y](grad, a, b, gy)
+            return None, gy
+        gx = grad if getrefcount(grad) <= ALONE else empty(m.shape, m.dtype)
+        gy = empty(m.shape, m.dtype)
+        m.k[MINIMUM_BACK_XY](grad, a, b, gx, gy)
+        return gx, gy
+
+
+class FmaxBackward0(FastNode):
+    __slots__ = ('c0', 'c1', 'e0', 'e1', 's0', 's1',)
+    arity = 2
+    op = ops_selection.fmax
+    kept = ('s0', 's1', )
+
+    def apply(self, grad: Any, keep: bool) -> Any:
+        a = self.s0
+        b = self.s1
+        if a is RELEASED:
+            second_time()
+        if self.epoch != versions.WRITES:
+            self.check()
+        if not keep:
+            self.s0 = self.s1 = RELEASED
+        m = self.meta
+        if self.e1 is None:
+            gx = grad if getrefcount(grad) <= ALONE else empty(m.shape, m.dtype)
+            m.k[FMAX_BACK_X](grad, a, b, gx)
+            return gx, None
+        if self.e0 is None:
+            gy = grad if getrefcount(grad) <= ALONE else empty(m.shape, m.dtype)
+            m.k[FMAX_BACK_Y](grad, a, b, gy)
+            return None, gy
+        gx = grad if getrefcount(grad) <= ALONE else empty(m.shape, m.dtype)
+        gy = empty(m.shape, m.dtype)
+        m.k[FMAX_BACK_XY](grad, a, b, gx, gy)
+        return gx, gy
+
+
+class FminBackward0(FastNode):
+    __slots__ = ('c0', 'c1', 'e0', 'e1', 's0', 's1',)
+    arity = 2
+    op = ops_selection.fmin
+    kept = ('s0', 's1', )
+
+    def apply(self, grad: Any, keep: bool) -> Any:
+        a = self.s0
+        b = self.s1
+        if a is RELEASED:
+            second_time()
+        if self.epoch != versions.WRITES:
+            self.check()
+        if not keep:
+            self.s0 = self.s1 = RELEASED
+        m = self.meta
+        if self.e1 is None:
+            gx = grad if getrefcount(grad) <= ALONE else empty(m.shape, m.dtype)
+            m.k[FMIN_BACK_X](grad, a, b, gx)
+            return gx, None
+        if self.e0 is None:
+            gy = grad if getrefcount(grad) <= ALONE else empty(m.shape, m.dtype)
+            m.k[FMIN_BACK_Y](grad, a, b, gy)
+            return None, gy
+        gx = grad if getrefcount(grad) <= ALONE else empty(m.shape, m.dtype)
+        gy = empty(m.shape, m.dtype)
+        m.k[FMIN_BACK_XY](grad, a, b, gx, gy)
+        return gx, gy
+
+
+class ExpBackward0(FastNode):
+    __slots__ = ('e0', 'r',)
+    arity = 1
+    op = ops_transcendental.exp
+    kept = ('r', )
+
+    def apply(self, grad: Any, keep: bool) -> Any:
+        r = self.r
+        if r is RELEASED:
+            second_time()
+        if self.epoch != versions.WRITES:
+            self.check()
+        if not keep:
+            self.r = RELEASED
+        m = self.meta
+        gx = grad if getrefcount(grad) <= ALONE else empty(m.shape, m.dtype)
+        m.k[EXP_BACK_X](grad, r, gx)
+        return gx
+
+
+class Exp2Backward0(FastNode):
+    __slots__ = ('e0', 'r',)
+    arity = 1
+    op = ops_transcendental.exp2
+    kept = ('r', )
+
+    def apply(self, grad: Any, keep: bool) -> Any:
+        r = self.r
+        if r is RELEASED:
+            second_time()
+        if self.epoch != versions.WRITES:
+            self.check()
+        if not keep:
+            self.r = RELEASED
+        m = self.meta
+        gx = grad if getrefcount(grad) <= ALONE else empty(m.shape, m.dtype)
+        m.k[EXP2_BACK_X](grad, r, gx)
+        return gx
+
+
+class Expm1Backward0(FastNode):
+    __slots__ = ('e0', 'r',)
+    arity = 1
+    op = ops_transcendental.expm1
+    kept = ('r', )
+
+    def apply(self, grad: Any, keep: bool) -> Any:
+        r = self.r
+        if r is RELEASED:
+            second_time()
+        if self.epoch != versions.WRITES:
+            self.check()
+        if not keep:
+            self.r = RELEASED
+        m = self.meta
+        gx = grad if getrefcount(grad) <= ALONE else empty(m.shape, m.dtype)
+        m.k[EXPM1_BACK_X](grad, r, gx)
+        return gx
+
+
+class LogBackward0(FastNode):
+    __slots__ = ('e0', 's0',)
+    arity = 1
+    op = ops_transcendental.log
+    kept = ('s0', )
+
+    def apply(self, grad: Any, keep: bool) -> Any:
+        a = self.s0
+        if a is RELEASED:
+            second_time()
+        if self.epoch != versions.WRITES:
+            self.check()
+        if not keep:
+            self.s0 = RELEASED
+        m = self.meta
+        gx = grad if getrefcount(grad) <= ALONE else empty(m.shape, m.dtype)
+        m.k[LOG_BACK_X](grad, a, gx)
+        return gx
+
+
+class Log2Backward0(FastNode):
+    __slots__ = ('e0', 's0',)
+    arity = 1
+    op = ops_transcendental.log2
+    kept = ('s0', )
+
+    def apply(self, grad: Any, keep: bool) -> Any:
+        a = self.s0
+        if a is RELEASED:
+            second_time()
+        if self.epoch != versions.WRITES:
+            self.check()
+        if not keep:
+            self.s0 = RELEASED
+        m = self.meta
+        gx = grad if getrefcount(grad) <= ALONE else empty(m.shape, m.dtype)
+        m.k[LOG2_BACK_X](grad, a, gx)
+        return gx
+
+
+class Log10Backward0(FastNode):
+    __slots__ = ('e0', 's0',)
+    arity = 1
+    op = ops_transcendental.log10
+    kept = ('s0', )
+
+    def apply(self, grad: Any, keep: bool) -> Any:
+        a = self.s0
+        if a is RELEASED:
+            second_time()
+        if self.epoch != versions.WRITES:
+            self.check()
+        if not keep:
+            self.s0 = RELEASED
+        m = self.meta
+        gx = grad if getrefcount(grad) <= ALONE else empty(m.shape, m.dtype)
+        m.k[LOG10_BACK_X](grad, a, gx)
+        return gx
+
+
+class Log1PBackward0(FastNode):
+    __slots__ = ('e0', 's0',)
+    arity = 1
+    op = ops_transcendental.log1p
+    kept = ('s0', )
+
+    def apply(self, grad: Any, keep: bool) -> Any:
+        a = self.s0
+        if a is RELEASED:
+            second_time()
+        if self.epoch != versions.WRITES:
+            self.check()
+        if not keep:
+            self.s0 = RELEASED
+        m = self.meta
+        gx = grad if getrefcount(grad) <= ALONE else empty(m.shape, m.dtype)
+        m.k[LOG1P_BACK_X](grad, a, gx)
+        return gx
+
+
+class SqrtBackward0(FastNode):
+    __slots__ = ('e0', 'r',)
+    arity = 1
+    op = ops_transcendental.sqrt
+    kept = ('r', )
+
+    def apply(self, grad: Any, keep: bool) -> Any:
+        r = self.r
+        if r is RELEASED:
+            second_time()
+        if self.epoch != versions.WRITES:
+            self.check()
+        if not keep:
+            self.r = RELEASED
+        m = self.meta
+        gx = grad if getrefcount(grad) <= ALONE else empty(m.shape, m.dtype)
+        m.k[SQRT_BACK_X](grad, r, gx)
+        return gx
+
+
+class RsqrtBackward0(FastNode):
+    __slots__ = ('e0', 'r',)
+    arity = 1
+    op = ops_transcendental.rsqrt
+    kept = ('r', )
+
+    def apply(self, grad: Any, keep: bool) -> Any:
+        r = self.r
+        if r is RELEASED:
+            second_time()
+        if self.epoch != versions.WRITES:
+            self.check()
+        if not keep:
+            self.r = RELEASED
+        m = self.meta
+        gx = grad if getrefcount(grad) <= ALONE else empty(m.shape, m.dtype)
+        m.k[RSQRT_BACK_X](grad, r, gx)
+        return gx
+
+
+class SigmoidBackward0(FastNode):
+    __slots__ = ('e0', 'r',)
+    arity = 1
+    op = ops_transcendental.sigmoid
+    kept = ('r', )
+
+    def apply(self, grad: Any, keep: bool) -> Any:
+        r = self.r
+        if r is RELEASED:
+            second_time()
+        if self.epoch != versions.WRITES:
+            self.check()
+        if not keep:
+            self.r = RELEASED
+        m = self.meta
+        gx = grad if getrefcount(grad) <= ALONE else empty(m.shape, m.dtype)
+        m.k[SIGMOID_BACK_X](grad, r, gx)
+        return gx
+
+
+class SinBackward0(FastNode):
+    __slots__ = ('e0', 's0',)
+    arity = 1
+    op = ops_transcendental.sin
+    kept = ('s0', )
+
+    def apply(self, grad: Any, keep: bool) -> Any:
+        a = self.s0
+        if a is RELEASED:
+            second_time()
+        if self.epoch != versions.WRITES:
+            self.check()
+        if not keep:
+            self.s0 = RELEASED
+        m = self.meta
+        gx = grad if getrefcount(grad) <= ALONE else empty(m.shape, m.dtype)
+        m.k[SIN_BACK_X](grad, a, gx)
+        return gx
+
+
+class CosBackward0(FastNode):
+    __slots__ = ('e0', 's0',)
+    arity = 1
+    op = ops_transcendental.cos
+    kept = ('s0', )
+
+    def apply(self, grad: Any, keep: bool) -> Any:
+        a = self.s0
+        if a is RELEASED:
+            second_time()
+        if self.epoch != versions.WRITES:
+            self.check()
+        if not keep:
+            self.s0 = RELEASED
+        m = self.meta
+        gx = grad if getrefcount(grad) <= ALONE else empty(m.shape, m.dtype)
+        m.k[COS_BACK_X](grad, a, gx)
+        return gx
+
+
+class TanBackward0(FastNode):
+    __slots__ = ('e0', 'r',)
+    arity = 1
+    op = ops_transcendental.tan
+    kept = ('r', )
+
+    def apply(self, grad: Any, keep: bool) -> Any:
+        r = self.r
+        if r is RELEASED:
+            second_time()
+        if self.epoch != versions.WRITES:
+            self.check()
+        if not keep:
+            self.r = RELEASED
+        m = self.meta
+        gx = grad if getrefcount(grad) <= ALONE else empty(m.shape, m.dtype)
+        m.k[TAN_BACK_X](grad, r, gx)
+        return gx
+
+
+class AsinBackward0(FastNode):
+    __slots__ = ('e0', 's0',)
+    arity = 1
+    op = ops_transcendental.asin
+    kept = ('s0', )
+
+    def apply(self, grad: Any, keep: bool) -> Any:
+        a = self.s0
+        if a is RELEASED:
+            second_time()
+        if self.epoch != versions.WRITES:
+            self.check()
+        if not keep:
+            self.s0 = RELEASED
+        m = self.meta
+        gx = grad if getrefcount(grad) <= ALONE else empty(m.shape, m.dtype)
+        m.k[ASIN_BACK_X](grad, a, gx)
+        return gx
+
+
+class AcosBackward0(FastNode):
+    __slots__ = ('e0', 's0',)
+    arity = 1
+    op = ops_transcendental.acos
+    kept = ('s0', )
+
+    def apply(self, grad: Any, keep: bool) -> Any:
+        a = self.s0
+        if a is RELEASED:
+            second_time()
+        if self.epoch != versions.WRITES:
+            self.check()
+        if not keep:
+            self.s0 = RELEASED
+        m = self.meta
+        gx = grad if getrefcount(grad) <= ALONE else empty(m.shape, m.dtype)
+        m.k[ACOS_BACK_X](grad, a, gx)
+        return gx
+
+
+class AtanBackward0(FastNode):
+    __slots__ = ('e0', 's0',)
+    arity = 1
+    op = ops_transcendental.atan
+    kept = ('s0', )
+
+    def apply(self, grad: Any, keep: bool) -> Any:
+        a = self.s0
+        if a is RELEASED:
+            second_time()
+        if self.epoch != versions.WRITES:
+            self.check()
+        if not keep:
+            self.s0 = RELEASED
+        m = self.meta
+        gx = grad if getrefcount(grad) <= ALONE else empty(m.shape, m.dtype)
+        m.k[ATAN_BACK_X](grad, a, gx)
+        return gx
+
+
+class Atan2Backward0(FastNode):
+    __slots__ = ('c0', 'c1', 'e0', 'e1', 's0', 's1',)
+    arity = 2
+    op = ops_transcendental.atan2
+    kept = ('s0', 's1', )
+
+    def apply(self, grad: Any, keep: bool) -> Any:
+        a = self.s0
+        b = self.s1
+        if a is RELEASED:
+            second_time()
+        if self.epoch != versions.WRITES:
+            self.check()
+        if not keep:
+            self.s0 = self.s1 = RELEASED
+        m = self.meta
+        if self.e1 is None:
+            gx = grad if getrefcount(grad) <= ALONE else empty(m.shape, m.dtype)
+            m.k[ATAN2_BACK_X](grad, a, b, gx)
+            return gx, None
+        if self.e0 is None:
+            gy = grad if getrefcount(grad) <= ALONE else empty(m.shape, m.dtype)
+            m.k[ATAN2_BACK_Y](grad, a, b, gy)
+            return None, gy
+        gx = grad if getrefcount(grad) <= ALONE else empty(m.shape, m.dtype)
+        gy = empty(m.shape, m.dtype)
+        m.k[ATAN2_BACK_XY](grad, a, b, gx, gy)
+        return gx, gy
+
+
+class SinhBackward0(FastNode):
+    __slots__ = ('e0', 's0',)
+    arity = 1
+    op = ops_transcendental.sinh
+    kept = ('s0', )
+
+    def apply(self, grad: Any, keep: bool) -> Any:
+        a = self.s0
+        if a is RELEASED:
+            second_time()
+        if self.epoch != versions.WRITES:
+            self.check()
+        if not keep:
+            self.s0 = RELEASED
+        m = self.meta
+        gx = grad if getrefcount(grad) <= ALONE else empty(m.shape, m.dtype)
+        m.k[SINH_BACK_X](grad, a, gx)
+        return gx
+
+
+class CoshBackward0(FastNode):
+    __slots__ = ('e0', 's0',)
+    arity = 1
+    op = ops_transcendental.cosh
+    kept = ('s0', )
+
+    def apply(self, grad: Any, keep: bool) -> Any:
+        a = self.s0
+        if a is RELEASED:
+            second_time()
+        if self.epoch != versions.WRITES:
+            self.check()
+        if not keep:
+            self.s0 = RELEASED
+        m = self.meta
+        gx = grad if getrefcount(grad) <= ALONE else empty(m.shape, m.dtype)
+        m.k[COSH_BACK_X](grad, a, gx)
+        return gx
+
+
+class TanhBackward0(FastNode):
+    __slots__ = ('e0', 'r',)
+    arity = 1
+    op = ops_transcendental.tanh
+    kept = ('r', )
+
+    def apply(self, grad: Any, keep: bool) -> Any:
+        r = self.r
+        if r is RELEASED:
+            second_time()
+        if self.epoch != versions.WRITES:
+            self.check()
+        if not keep:
+            self.r = RELEASED
+        m = self.meta
+        gx = grad if getrefcount(grad) <= ALONE else empty(m.shape, m.dtype)
+        m.k[TANH_BACK_X](grad, r, gx)
+        return gx
+
+
+class AsinhBackward0(FastNode):
+    __slots__ = ('e0', 's0',)
+    arity = 1
+    op = ops_transcendental.asinh
+    kept = ('s0', )
+
+    def apply(self, grad: Any, keep: bool) -> Any:
+        a = self.s0
+        if a is RELEASED:
+            second_time()
+        if self.epoch != versions.WRITES:
+            self.check()
+        if not keep:
+            self.s0 = RELEASED
+        m = self.meta
+        gx = grad if getrefcount(grad) <= ALONE else empty(m.shape, m.dtype)
+        m.k[ASINH_BACK_X](grad, a, gx)
+        return gx
+
+
+class AcoshBackward0(FastNode):
+    __slots__ = ('e0', 's0',)
+    arity = 1
+    op = ops_transcendental.acosh
+    kept = ('s0', )
+
+    def apply(self, grad: Any, keep: bool) -> Any:
+        a = self.s0
+        if a is RELEASED:
+            second_time()
+        if self.epoch != versions.WRITES:
+            self.check()
+        if not keep:
+            self.s0 = RELEASED
+        m = self.meta
+        gx = grad if getrefcount(grad) <= ALONE else empty(m.shape, m.dtype)
+        m.k[ACOSH_BACK_X](grad, a, gx)
+        return gx
+
+
+class AtanhBackward0(FastNode):
+    __slots__ = ('e0', 's0',)
+    arity = 1
+    op = ops_transcendental.atanh
+    kept = ('s0', )
+
+    def apply(self, grad: Any, keep: bool) -> Any:
+        a = self.s0
+        if a is RELEASED:
+            second_time()
+        if self.epoch != versions.WRITES:
+            self.check()
+        if not keep:
+            self.s0 = RELEASED
+        m = self.meta
+        gx = grad if getrefcount(grad) <= ALONE else empty(m.shape, m.dtype)
+        m.k[ATANH_BACK_X](grad, a, gx)
+        return gx
+
+
+class ErfBackward0(FastNode):
+    __slots__ = ('e0', 's0',)
+    arity = 1
+    op = ops_transcendental.erf
+    kept = ('s0', )
+
+    def apply(self, grad: Any, keep: bool) -> Any:
+        a = self.s0
+        if a is RELEASED:
+            second_time()
+        if self.epoch != versions.WRITES:
+            self.check()
+        if not keep:
+            self.s0 = RELEASED
+        m = self.meta
+        gx = grad if getrefcount(grad) <= ALONE else empty(m.shape, m.dtype)
+        m.k[ERF_BACK_X](grad, a, gx)
+        return gx
+
+
+class ErfcBackward0(FastNode):
+    __slots__ = ('e0', 's0',)
+    arity = 1
+    op = ops_transcendental.erfc
+    kept = ('s0', )
+
+    def apply(self, grad: Any, keep: bool) -> Any:
+        a = self.s0
+        if a is RELEASED:
+            second_time()
+        if self.epoch != versions.WRITES:
+            self.check()
+        if not keep:
+            self.s0 = RELEASED
+        m = self.meta
+        gx = grad if getrefcount(grad) <= ALONE else empty(m.shape, m.dtype)
+        m.k[ERFC_BACK_X](grad, a, gx)
+        return gx
+
+
+class LogaddexpBackward0(FastNode):
+    __slots__ = ('c0', 'c1', 'e0', 'e1', 's0', 's1',)
+    arity = 2
+    op = ops_transcendental.logaddexp
+    kept = ('s0', 's1', )
+
+    def apply(self, grad: Any, keep: bool) -> Any:
+        a = self.s0
+        b = self.s1
+        if a is RELEASED:
+            second_time()
+        if self.epoch != versions.WRITES:
+            self.check()
+        if not keep:
+            self.s0 = self.s1 = RELEASED
+        m = self.meta
+        if self.e1 is None:
+            gx = grad if getrefcount(grad) <= ALONE else empty(m.shape, m.dtype)
+            m.k[LOGADDEXP_BACK_X](grad, a, b, gx)
+            return gx, None
+        if self.e0 is None:
+            gy = grad if getrefcount(grad) <= ALONE else empty(m.shape, m.dtype)
+            m.k[LOGADDEXP_BACK_Y](grad, a, b, gy)
+            return None, gy
+        gx = grad if getrefcount(grad) <= ALONE else empty(m.shape, m.dtype)
+        gy = empty(m.shape, m.dtype)
+        m.k[LOGADDEXP_BACK_XY](grad, a, b, gx, gy)
+        return gx, gy
+
+
+class Logaddexp2Backward0(FastNode):
+    __slots__ = ('c0', 'c1', 'e0', 'e1', 's0', 's1',)
+    arity = 2
+    op = ops_transcendental.logaddexp2
+    kept = ('s0', 's1', )
+
+    def apply(self, grad: Any, keep: bool) -> Any:
+        a = self.s0
+        b = self.s1
+        if a is RELEASED:
+            second_time()
+        if self.epoch != versions.WRITES:
+            self.check()
+        if not keep:
+            self.s0 = self.s1 = RELEASED
+        m = self.meta
+        if self.e1 is None:
+            gx = grad if getrefcount(grad) <= ALONE else empty(m.shape, m.dtype)
+            m.k[LOGADDEXP2_BACK_X](grad, a, b, gx)
+            return gx, None
+        if self.e0 is None:
+            gy = grad if getrefcount(grad) <= ALONE else empty(m.shape, m.dtype)
+            m.k[LOGADDEXP2_BACK_Y](grad, a, b, gy)
+            return None, gy
+        gx = grad if getrefcount(grad) <= ALONE else empty(m.shape, m.dtype)
+        gy = empty(m.shape, m.dtype)
+        m.k[LOGADDEXP2_BACK_XY](grad, a, b, gx, gy)
+        return gx, gy
+
+
+class XlogyBackward0(FastNode):
+    __slots__ = ('c0', 'c1', 'e0', 'e1', 's0', 's1',)
+    arity = 2
+    op = ops_transcendental.xlogy
+    kept = ('s0', 's1', )
+
+    def apply(self, grad: Any, keep: bool) -> Any:
+        a = self.s0
+        b = self.s1
+        if a is RELEASED:
+            second_time()
+        if self.epoch != versions.WRITES:
+            self.check()
+        if not keep:
+            self.s0 = self.s1 = RELEASED
+        m = self.meta
+        if self.e1 is None:
+            gx = grad if getrefcount(grad) <= ALONE else empty(m.shape, m.dtype)
+            m.k[XLOGY_BACK_X](grad, a, b, gx)
+            return gx, None
+        if self.e0 is None:
+            gy = grad if getrefcount(grad) <= ALONE else empty(m.shape, m.dtype)
+            m.k[XLOGY_BACK_Y](grad, a, b, gy)
+            return None, gy
+        gx = grad if getrefcount(grad) <= ALONE else empty(m.shape, m.dtype)
+        gy = empty(m.shape, m.dtype)
+        m.k[XLOGY_BACK_XY](grad, a, b, gx, gy)
+        return gx, gy
+
+
+class Deg2RadBackward0(FastNode):
+    __slots__ = ('e0',)
+    arity = 1
+    op = ops_transcendental.deg2rad
+    kept = ()
+
+    def apply(self, grad: Any, keep: bool) -> Any:
+        m = self.meta
+        gx = grad if getrefcount(grad) <= ALONE else empty(m.shape, m.dtype)
+        m.k[DEG2RAD_BACK_X](grad, gx)
+        return gx
+
+
+class Rad2DegBackward0(FastNode):
+    __slots__ = ('e0',)
+    arity = 1
+    op = ops_transcendental.rad2deg
+    kept = ()
+
+    def apply(self, grad: Any, keep: bool) -> Any:
+        m = self.meta
+        gx = grad if getrefcount(grad) <= ALONE else empty(m.shape, m.dtype)
+        m.k[RAD2DEG_BACK_X](grad, gx)
+        return gx
+
+
+class SincBackward0(FastNode):
+    __slots__ = ('e0', 's0',)
+    arity = 1
+    op = ops_transcendental.sinc
+    kept = ('s0', )
+
+    def apply(self, grad: Any, keep: bool) -> Any:
+        a = self.s0
+        if a is RELEASED:
+            second_time()
+        if self.epoch != versions.WRITES:
+            self.check()
+        if not keep:
+            self.s0 = RELEASED
+        m = self.meta
+        gx = grad if getrefcount(grad) <= ALONE else empty(m.shape, m.dtype)
+        m.k[SINC_BACK_X](grad, a, gx)
+        return gx

@@ -71,9 +71,11 @@ def backward_plain(tensor: Any, gradient: Any, keep: bool) -> bool:
     if not fast.RUN.acquire(blocking=False):
         return False
     try:
-        fast.run(edge, grad, keep)
+        rest = fast.run(edge, grad, keep)
     finally:
         fast.RUN.release()
+    if rest is not None:
+        Run(keep, False)([(node, index, part if part is None else wrap(part)) for node, index, part in rest])
     return True
 
 

@@ -18,7 +18,7 @@ import numpy as np
 from .._core.dtypes import dtype as Dtype
 from .._core.meta import Meta, meta_of
 from .._core.shapes import Size
-from .._engine.node import LEAF, Node, Port, target
+from .._engine.node import ACCUMULATE, LEAF, Node, Port, target
 from .._engine.versions import Version, bump
 
 
@@ -226,7 +226,7 @@ class AccumulateGrad(Node):
 
     def accept_tensor(self, grad: Any, create_graph: bool) -> None:
         """Add a tensor to `.grad`: in place, or as a recorded sum when a graph of the backward is wanted."""
-        with _ACCUMULATE:
+        with ACCUMULATE:
             held = self.grad
             if held is None:
                 self.grad = grad if create_graph else wrap(np.array(grad.array, order="C", copy=True))
@@ -239,9 +239,6 @@ class AccumulateGrad(Node):
             leaf = self.owner()
             for hook in list(self.rare.accumulated.values()):
                 hook(leaf)
-
-
-_ACCUMULATE = __import__("threading").Lock()
 
 
 def grad_fn_of(tensor: Any) -> Any:

@@ -5,6 +5,7 @@ When the call is recorded the op sees a copy of the old value, so what it saves 
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -14,8 +15,12 @@ from .._core.dtypes import check_can_cast
 from .._engine import modes, versions
 from .._engine.node import LEAF
 from .._engine.versions import Version
+from .._expr import const
+from .._ops.kinds import camel
+from .._ops.maps import Map
 from .base import ODD, TensorBase, settle, version_of, wrap
-from .views import edge_of, rebase
+from .invoke import record_map
+from .views import creation_refusal, edge_of, rebase
 
 Function = Callable[..., Any]
 
@@ -32,18 +37,14 @@ def check_writable(tensor: Any, name: str) -> None:
                                "Please clone() the tensor before performing the operation.")  # fmt: skip
     if not modes.grad_enabled():
         return
+    if rare is not None and rare.base is not None and rare.base.fn is not None:
+        if rare.creation is not None:
+            raise creation_refusal(tensor, "is being")
+        if rare.base.fn.number == LEAF:
+            raise RuntimeError("a view of a leaf Variable that requires grad is being used in an in-place operation.")
     fn = edge_of(tensor)
     if fn is not None and fn.number == LEAF:
         raise RuntimeError("a leaf Variable that requires grad is being used in an in-place operation.")
-    if rare is None or rare.base is None:
-        return
-    base = rare.base
-    if base.fn is not None and base.fn.number == LEAF and base.rare is None or (base.fn is not None and base.fn.number == LEAF):
-        raise RuntimeError("a view of a leaf Variable that requires grad is being used in an in-place operation.")
-    if rare.creation == "multi" and fn is not None:
-        raise RuntimeError(f"Output {tensor.output_nr} of {fn.e0.name() if hasattr(fn, 'e0') else fn.name()} is a view and is being modified inplace. "
-                           "This view is the output of a function that returns multiple views. Such functions do not allow the output views to be "
-                           "modified inplace. You should replace the inplace operation by an out-of-place one.")  # fmt: skip
 
 
 def overlaps(array: np.ndarray[Any, Any]) -> bool:
@@ -90,10 +91,25 @@ def inplace(function: Function, name: str, tensor: Any, args: tuple[Any, ...], n
     if not record:
         store(tensor, function(tensor, *args, **named))
         return tensor
+    if tensor.rare is not None and tensor.rare.creation is not None:
+        raise creation_refusal(tensor, "is being")
     old = shadow(tensor)
     result = function(old, *(old if x is tensor else x for x in args), **{k: old if x is tensor else x for k, x in named.items()})
-    store(tensor, result)
+    store(tensor, constant_of(old, name, result) if result.fn is None and old.fn is not None else result)
     return tensor
+
+
+def constant_of(old: Any, name: str, result: Any) -> Any:
+    """A result that takes no gradient, such as a comparison's, over a tensor that does: its history ends in a gradient of zero."""
+    written = wrap(result.array.astype(old.meta.dtype))
+    record_map(zero_map(name), (old,), (old.array,), (), written)
+    return written
+
+
+@functools.cache
+def zero_map(name: str) -> Map:
+    """The history of an in-place op whose result depends on nothing."""
+    return Map("constant", camel(name.rstrip("_")) + "Backward0", ("input",), (), const(0))
 
 
 def store(tensor: Any, result: Any) -> None:

@@ -123,7 +123,8 @@ def call_general(op: General, inputs: tuple[Any, ...], statics: tuple[Any, ...])
     results = wrap_results(op, inputs, outs[:count])
     if modes.SPECIAL and modes.LOCAL.inference:
         for result in results:
-            mark_inference(result)
+            if not op.is_view:  # a view of a normal tensor is one too, that of an inference tensor is marked already
+                mark_inference(result)
     elif recording():
         record_general(op, inputs, arrays, statics, results, extras)
     return tuple(results) if several and (op.outputs is None or op.outputs > 1) else results[0]

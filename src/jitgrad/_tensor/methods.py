@@ -318,6 +318,15 @@ class TensorMethods(WriteMethods):
             result.requires_grad_()
         return result
 
+    @staticmethod
+    def _make_subclass(kind: type[Any], data: Any, requires_grad: bool = False) -> Any:
+        """A leaf of a subclass over the memory of `data`."""
+        result = object.__new__(kind)
+        result.array = data.array
+        result.vc = result.rare = result.fn = None
+        settle(result)
+        return result.requires_grad_(requires_grad)
+
     def __reduce_ex__(self, protocol: Any) -> Any:
         if not self.is_leaf:
             raise RuntimeError("Only Tensors created explicitly by the user (graph leaves) can be pickled; detach() first")

@@ -18,7 +18,7 @@ from .._engine.node import LEAF, RELEASED, SECOND_TIME, TOKEN, Node, target
 from .._engine.run import expandable
 from .._engine.versions import Version
 from .._ops.kinds import Dispatch, General
-from .._ops.maps import Map, compute
+from .._ops.maps import Map, cast, compute
 from .base import wrap
 from .saved import Packed, unpacked
 
@@ -61,7 +61,7 @@ def fit_array(grad: Array, meta: Meta, node: Node, index: int) -> Array:
                                f"but expected shape compatible with {list(meta.shape)}")  # fmt: skip
         grad = sum_to_shape(grad, meta.shape)
     if grad.dtype != meta.dtype:
-        grad = grad.astype(meta.dtype)
+        grad = cast(grad, meta.dtype)
     if grad.base is not None or not grad.flags.c_contiguous:
         grad = np.array(grad, order="C", copy=True)
     return grad
@@ -87,7 +87,7 @@ class Recorded(Node):
             second_time()
         if self.epoch != versions.WRITES:
             self.check(saved)
-        return unpacked(saved) if Packed in map(type, saved.values()) else saved
+        return saved if type(saved) is dict else unpacked(saved)
 
     def check(self, saved: dict[str, Any]) -> None:
         """Something was written since; was it one of ours?"""

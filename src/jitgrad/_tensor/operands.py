@@ -20,6 +20,6 @@ def scalar_operand(op: Elementwise, tensor: Any, number: Any) -> Any:
 
 def scalar_first(op: Elementwise, number: Any, tensor: Any) -> Any:
     """`number op tensor`."""
-    if isinstance(number, (TensorBase, *NUMBERS)):
+    if isinstance(number, (TensorBase, *NUMBERS)) and isinstance(tensor, TensorBase):
         return invoke(op, (number, tensor))
     return NotImplemented

@@ -7,12 +7,12 @@ they share; a view whose `seen` version lags behind gets its edge anew, as a str
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
 from .._engine import modes, versions
-from .._engine.node import Node, next_number
+from .._engine.node import Node, next_number, target
 from .base import TensorBase, own_rare, version_of, wrap
 from .nodes import Recorded
 
@@ -24,15 +24,20 @@ def wrap_view(source: Any, array: Array, several: bool = False) -> Any:
     view = wrap(array)
     rare = own_rare(view)
     of = source.rare
+    if of is not None and of.inference:
+        rare.inference = True
+        return view
     rare.base = of.base if of is not None and of.base is not None else source
     view.vc = version_of(source)
     rare.seen = view.vc.count
-    if several:
+    if of is not None and of.creation is not None:
+        rare.creation = of.creation
+    elif modes.LOCAL.inference:
+        rare.creation = "inference"
+    elif several:
         rare.creation = "multi"
     elif not modes.grad_enabled():
         rare.creation = "no_grad"
-    elif of is not None and of.base is not None:
-        rare.creation = of.creation
     return view
 
 
@@ -41,10 +46,40 @@ def edge_of(tensor: Any) -> Any:
     rare = tensor.rare
     if rare is None or rare.base is None:
         return tensor.fn
-    if tensor.vc.count != rare.seen and rare.base.fn is not None and rare.creation is None:
+    if tensor.vc.count != rare.seen and rare.base.fn is not None:
+        if rare.creation is not None:
+            raise creation_refusal(tensor, "its base or another view of its base has been")
         tensor.fn = strided_edge(tensor, rare.base)
         rare.seen = tensor.vc.count
     return tensor.fn
+
+
+def creation_refusal(view: Any, what: str) -> RuntimeError:
+    """The error for a write that the history of a view, because of how it was made, can't follow."""
+    how, edge = view.rare.creation, view.fn
+    if edge is not None:
+        maker, index = target(edge)
+        text = f"Output {index} of {maker.name().partition('Backward')[0]} is a view and {what} modified inplace"
+    else:
+        text = f"A view was created in {how} mode and {what} modified inplace"
+    if how in _MODES and edge is None:
+        mode, outside = _MODES[how]
+        return RuntimeError(f"{text} {outside}. Given that this use case is ambiguous and error-prone, it is forbidden. You can clarify your code by "
+                            f"moving both the view and the inplace either both inside the {mode} block (if you don't want the inplace to be tracked) or "
+                            "both outside (if you want the inplace to be tracked).")  # fmt: skip
+    return RuntimeError(f"{text}. {_MULTIPLE if how == 'multi' else _CUSTOM}")
+
+
+_MODES: Final = {"no_grad": ("no_grad", "with grad mode enabled"), "inference": ("inference_mode", "in normal mode")}
+_MULTIPLE: Final = (
+    "This view is the output of a function that returns multiple views. Such functions do not allow the output views to be modified inplace. "
+    "You should replace the inplace operation by an out-of-place one."
+)
+_CUSTOM: Final = (
+    "This view was created inside a custom Function (or because an input was returned as-is) and the autograd logic to handle view+inplace would "
+    "override the custom backward associated with the custom Function, leading to incorrect gradients. This behavior is forbidden. You can fix this "
+    "by cloning the output of the custom Function."
+)
 
 
 def mark_inference(tensor: Any) -> Any:

@@ -202,12 +202,12 @@ def embedding(
 
 
 def _limit_norms(weight: Tensor, input: Tensor, max_norm: float, norm_type: float) -> None:
+    """Scale the rows that `input` names down to `max_norm`; a row named twice is written twice, the same both times."""
     with no_grad():
-        rows = T.unique(input)
+        rows = input.reshape(-1)
         used = weight.index_select(0, rows)
         norms = used.norm(norm_type, 1, keepdim=True)
-        scale = T.where(norms > max_norm, max_norm / (norms + 1e-7), ones_like(norms))
-        weight.index_copy_(0, rows, used * scale)
+        weight[rows] = used * T.where(norms > max_norm, max_norm / (norms + 1e-7), ones_like(norms))
 
 
 def one_hot(input: Tensor, num_classes: int = -1) -> Tensor:

@@ -1,0 +1,275 @@
+"""Custom Functions: an op given by its `forward` and its `backward`, in torch's two styles.
+
+`forward(ctx, *args)`, or `forward(*args)` with `setup_context(ctx, inputs, output)`; both run without recording. `backward(ctx, *grads)` gets
+a gradient per output, C-contiguous and writable, and returns one per argument. A backward that builds a graph runs it recorded, so a
+Function whose backward is made of differentiable ops can be differentiated any number of times.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import warnings
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+from .._engine import modes, versions
+from .._engine.node import Node, next_number
+from .._tensor.base import TensorBase, wrap
+from .._tensor.views import edge_of
+from ._context import FunctionCtx
+from ._node import BackwardCFunction
+from ._outputs import link_all, unlink_all
+
+__all__ = ["BackwardCFunction", "Function", "FunctionCtx", "FunctionMeta", "InplaceFunction", "NestedIOFunction", "once_differentiable"]
+
+
+class FunctionMeta(type):
+    """Gives every Function its node class, `<name>Backward`, and looks up once which of the two styles it has."""
+
+    _backward_cls: type[BackwardCFunction]
+    _split: bool
+    _defaults: bool  # whether arguments that are left out have to be filled in (torch does so in the second style only)
+
+    def __init__(cls, name: str, bases: tuple[type, ...], attributes: dict[str, Any]) -> None:
+        super().__init__(name, bases, attributes)
+        cls._backward_cls = type(name + "Backward", (BackwardCFunction,), {"__slots__": (), "_forward_cls": cls, "__module__": __name__})
+        cls._split = cls.setup_context is not Function.setup_context if bases else False  # type: ignore[attr-defined]
+        cls._defaults = cls._split and bool(getattr(cls.forward, "__defaults__", None))  # type: ignore[attr-defined]
+
+
+class Function(metaclass=FunctionMeta):
+    """Base of custom Functions; call them with `apply`.
+
+    >>> import jitgrad
+    >>> class Square(jitgrad.autograd.Function):
+    ...     @staticmethod
+    ...     def forward(ctx, x):
+    ...         ctx.save_for_backward(x)
+    ...         return x * x
+    ...     @staticmethod
+    ...     def backward(ctx, grad):
+    ...         (x,) = ctx.saved_tensors
+    ...         return 2 * x * grad
+    >>> x = jitgrad.tensor(3.0, requires_grad=True)
+    >>> Square.apply(x).backward()
+    >>> x.grad
+    tensor(6.)
+    """
+
+    _backward_cls: ClassVar[type[BackwardCFunction]]
+    _split: ClassVar[bool]
+    _defaults: ClassVar[bool]
+    clear_saved_tensors_on_access = False
+    boxed_grads_call = False
+    generate_vmap_rule = False
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        warnings.warn(f"{type(self)} should not be instantiated. Methods on autograd functions are all static, so you should invoke them on the class "
+                      "itself. Instantiating an autograd function will raise an error in a future version of PyTorch.",
+                      DeprecationWarning, stacklevel=2)  # fmt: skip
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        raise RuntimeError("Legacy autograd function with non-static forward method is deprecated. Please use new-style autograd function with static "
+                           "forward method. (Example: https://pytorch.org/docs/stable/autograd.html#torch.autograd.Function)")  # fmt: skip
+
+    @staticmethod
+    def forward(*args: Any, **kwargs: Any) -> Any:
+        """To be given by the subclass: the op. Its first argument is `ctx`, unless `setup_context` is given too."""
+        raise NotImplementedError("You must implement the forward function for custom autograd.Function.")
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> Any:
+        """May be given by the subclass: saves what backward needs, after `forward(*args)`."""
+        raise NotImplementedError("setup_context is not implemented.")
+
+    @staticmethod
+    def backward(ctx: Any, *grad_outputs: Any) -> Any:
+        """To be given by the subclass: a gradient per output to a gradient (or None) per argument."""
+        raise NotImplementedError("You must implement either the backward or vjp method for your custom autograd.Function to use it with backward "
+                                  "mode AD.")  # fmt: skip
+
+    vjp = backward
+
+    @staticmethod
+    def jvp(ctx: Any, *grad_inputs: Any) -> Any:
+        """May be given by the subclass, for forward mode: a tangent per argument to a tangent per output."""
+        raise NotImplementedError("You must implement the jvp function for custom autograd.Function to use it with forward mode AD.")
+
+    @staticmethod
+    def vmap(info: Any, in_dims: Any, *args: Any) -> Any:
+        """May be given by the subclass: what it does under `vmap`."""
+        raise NotImplementedError("To use autograd.Function with vmap, you must either override the vmap staticmethod or set generate_vmap_rule=True.")
+
+    @classmethod
+    def _backward(cls, ctx: Any, *grads: Any) -> Any:
+        """Whichever of `backward` and `vjp` the subclass gave."""
+        if cls.vjp is Function.vjp:
+            return cls.backward(ctx, *grads)
+        if cls.backward is not Function.backward:
+            raise RuntimeError("Implementing both 'backward' and 'vjp' for a custom Function is not allowed. You should only implement one of them.")
+        return cls.vjp(ctx, *grads)
+
+    @classmethod
+    def apply(cls, *args: Any, **kwargs: Any) -> Any:
+        """Call the Function on tensors and other values, and record it where a tensor takes a gradient."""
+        if kwargs or cls._defaults:
+            args = cls._positional(args, kwargs)
+        edges: list[Node | None] = []
+        needs: list[bool] = []
+        tensors: list[bool] = []
+        record = False
+        for x in args:
+            if isinstance(x, TensorBase):
+                fn = x.fn if x.rare is None else edge_of(x)
+                edges.append(fn)
+                tensors.append(True)
+                if fn is None:
+                    needs.append(False)
+                else:
+                    needs.append(True)
+                    record = True
+            else:
+                tensors.append(False)
+                needs.append(False)
+        ctx = FunctionCtx()
+        ctx.needs_input_grad = tuple(needs)
+        ctx._split = cls._split
+        was = modes.set_grad(False)
+        try:
+            output = cls.forward(ctx, *args) if not cls._split else cls._forward_and_setup(ctx, args)
+        finally:
+            modes.set_grad(was)
+        if not (record and was) or modes.LOCAL.inference:
+            return cls._finish_plain(ctx, args, output)
+        node = cls._backward_cls()
+        node.ctx = ctx
+        node._edges = tuple(edges)
+        node.tensors = tuple(tensors)
+        node.epoch = versions.WRITES
+        node.number = next_number()
+        node.buf = node.vc = node.rare = None
+        if (isinstance(output, TensorBase) and output.rare is None and output.vc is None and output.fn is None
+                and ctx.dirty_tensors is None and ctx.non_differentiable is None):  # fmt: skip
+            # a fresh float32 or float64 tensor: neither an input nor a view
+            node.meta = output.meta
+            node.outputs = 1
+            node.likes = (output.meta,)
+            output.fn = node
+            if ctx.to_save is not None:
+                ctx._keep(node)
+            if ctx.__dict__:
+                ctx._hide_outputs((output,), node)
+            return output
+        return cls._finish(node, ctx, args, output)
+
+    @classmethod
+    def _forward_and_setup(cls, ctx: FunctionCtx, args: tuple[Any, ...]) -> Any:
+        output = cls.forward(*args)
+        cls.setup_context(ctx, args, output)
+        return output
+
+    @classmethod
+    def _positional(cls, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
+        """Keyword arguments and defaults of `forward` put in their places."""
+        signature = inspect.signature(cls.forward)
+        bound = signature.bind(*args, **kwargs) if cls._split else signature.bind(None, *args, **kwargs)
+        if cls._split:
+            bound.apply_defaults()
+        if bound.kwargs:
+            raise TypeError(f"{cls.__name__}.apply() takes no keyword-only arguments")
+        return bound.args if cls._split else bound.args[1:]
+
+    @classmethod
+    def _finish_plain(cls, ctx: FunctionCtx, args: tuple[Any, ...], output: Any) -> Any:
+        outputs = output if type(output) is tuple else (output,)
+        done = unlink_all(ctx, args, outputs)
+        return tuple(done) if type(output) is tuple else done[0]
+
+    @classmethod
+    def _finish(cls, node: BackwardCFunction, ctx: FunctionCtx, args: tuple[Any, ...], output: Any) -> Any:
+        outputs = output if type(output) is tuple else (output,)
+        node.meta = next((x.meta for x in outputs if isinstance(x, TensorBase)), None)  # type: ignore[assignment]
+        done = link_all(node, ctx, args, outputs)
+        if ctx.to_save is not None:
+            ctx._keep(node)
+        if ctx.__dict__:
+            ctx._hide_outputs(done, node)
+        return tuple(done) if type(output) is tuple else done[0]
+
+
+class InplaceFunction(Function):
+    """Kept for programs that name it; the same as `Function`."""
+
+    def __init__(self, inplace: bool = False) -> None:
+        super().__init__()
+        self.inplace = inplace
+
+
+class NestedIOFunction(Function):
+    """Kept for programs that name it; to be written as a `Function`."""
+
+    @staticmethod
+    def forward_extended(*input: Any) -> None:
+        """To be given by the subclass."""
+        raise NotImplementedError
+
+    @staticmethod
+    def backward_extended(*grad_output: Any) -> None:
+        """To be given by the subclass."""
+        raise NotImplementedError
+
+
+class Error(Node):
+    """The history of what a once-differentiable backward returned: refuses to be run."""
+
+    __slots__ = ("_edges", "what")
+    _edges: tuple[Node | None, ...]
+    what: str
+
+    def edges(self) -> tuple[Node | None, ...]:
+        return self._edges
+
+    def apply(self, grad: Any, keep: bool) -> Any:
+        raise RuntimeError(f"trying to differentiate twice a function that was marked with @once_differentiable: {self.what}")
+
+    def call(self, grads: tuple[Any, ...], keep: bool, create_graph: bool) -> Any:
+        return self.apply(None, keep)
+
+
+def once_differentiable(fn: Callable[..., Any]) -> Callable[..., Any]:
+    """Decorator of a `backward` whose result can't be differentiated again; trying to is an error.
+
+    Its result depends on everything that the Function's arguments and the incoming gradients depend on, so the error comes also where
+    `autograd.grad` asks for one of those only (torch's comes through `backward()` alone).
+    """
+
+    @functools.wraps(fn)
+    def once(ctx: Any, *grads: Any, **named: Any) -> Any:
+        was = modes.set_grad(False)
+        try:
+            outputs = fn(ctx, *grads, **named)
+        finally:
+            modes.set_grad(was)
+        edges = tuple(edge_of(x) for x in grads if isinstance(x, TensorBase) and edge_of(x) is not None) if was else ()
+        if not edges:
+            return outputs
+        node = ctx._node() if getattr(ctx, "_node", None) is not None else None
+        if node is not None:
+            edges += tuple(node.edges())
+        what = type(ctx).__name__ if node is None else node.name()
+        several = isinstance(outputs, tuple)
+        refused = [refusing(x, edges, what) if isinstance(x, TensorBase) else x for x in (outputs if several else (outputs,))]
+        return tuple(refused) if several else refused[0]
+
+    return once
+
+
+def refusing(tensor: Any, edges: tuple[Node | None, ...], what: str) -> Any:
+    """The same values with a history that refuses."""
+    result = wrap(tensor.array)
+    node = result.fn = Error()
+    node._edges, node.what = edges, what
+    node.meta, node.epoch, node.number = result.meta, versions.WRITES, next_number()
+    node.buf = node.vc = node.rare = None
+    return result
