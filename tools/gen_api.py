@@ -250,7 +250,10 @@ def elementwise_method(op: Elementwise) -> str:
         text = forward_template(op, name)
     else:
         parameters, operands, statics = operand_parameters(op, "self")
-        guard = f"        if not isinstance({op.inputs[1]}, (Tensor, *NUMBERS)):\n            return NotImplemented\n" if binary else ""
+        guard = ""
+        if binary:
+            y = op.inputs[1]
+            guard = f"        if not isinstance({y}, Tensor):\n            return scalar_operand(ops_{op.module}.{python_name(op)}, self, {y})\n"
         text = f"    def {name}({parameters}) -> Any:\n{doc(op.doc, ' ' * 8)}{guard}        return invoke(ops_{op.module}.{python_name(op)}, {operands}, {statics})\n"
     if op.operator and not binary:
         text += f"\n    __{op.operator}__ = {name}\n"
@@ -309,7 +312,7 @@ def inplace_of(item: Elementwise | Face) -> str:
     handed = ["self", *item.inputs[1:], *(f"{n}={n}" for n in item.statics)]
     if keywords:
         parameters += ["*", *keywords]
-    return inplace_method(item.name, f"Tensor.{item.name}", parameters, handed, "inplace")
+    return inplace_method(item.name, f"ops_{item.module}.{python_name(item)}", parameters, handed, "inplace")
 
 
 def inplace_function(item: Elementwise | Face) -> str:
@@ -321,8 +324,8 @@ def inplace_function(item: Elementwise | Face) -> str:
 
 
 def home(face: Face) -> str:
-    """Where a face's function is: beside its op, or its spelled-out common case in `_tensor/planned.py`."""
-    return f"planned.{face.name}" if face.planned else f"ops_{face.module}.{face.function.__name__}"
+    """Where a face's function is: beside its op, or its spelled-out common case in a module of `_tensor`."""
+    return f"{face.planned}.{face.name}" if face.planned else f"ops_{face.module}.{face.function.__name__}"
 
 
 def function_text(item: Elementwise | Face) -> str:
@@ -366,9 +369,9 @@ def methods_file() -> str:
             if augmented in AUGMENTED:
                 parts.append(f"    __i{augmented}__ = {item.name}_\n")
     return (HEAD + '"""`Tensor`: every op as a method."""\n\nfrom __future__ import annotations\n\nfrom collections.abc import Callable, Sequence\nfrom sys import getrefcount\nfrom typing import Any\n\nimport numpy as np\n\n'
-            "from .._core.dtypes import dtype as Dtype\nfrom .._engine import modes, versions\nfrom .._engine.node import next_number\nfrom .._ops.maps import NUMBERS\n"
+            "from .._core.dtypes import dtype as Dtype\nfrom .._engine import modes, versions\nfrom .._engine.node import next_number\n"
             + "".join(f"from .._ops import {m} as ops_{m}\n" for m in modules())
-            + "from . import _nodes, planned\nfrom .base import version_of\nfrom .inplace import inplace, inplace_view\nfrom .invoke import invoke\nfrom .operands import Number, scalar_first, scalar_operand\nfrom .methods import TensorMethods\n\nempty = np.empty\n"
+            + "from . import _nodes, planned, planned_losses\nfrom .base import version_of\nfrom .inplace import inplace, inplace_view\nfrom .invoke import invoke\nfrom .operands import Number, scalar_first, scalar_operand\nfrom .methods import TensorMethods\n\nempty = np.empty\n"
             + kernel_lines + "\n\n\nclass Tensor(TensorMethods, public=True):\n    \"\"\"A multi-dimensional array that records what is done to it.\"\"\"\n\n    __slots__ = ()\n    __hash__ = object.__hash__\n\n" + "\n".join(parts))
 
 
@@ -393,7 +396,7 @@ def functions_file() -> str:
             parts += [f"{alias}_ = {item.name}_\n" for alias in item.aliases]
     return (HEAD + '"""Every op as a function."""\n\nfrom __future__ import annotations\n\nfrom collections.abc import Callable, Sequence\nfrom typing import Any\n\n'
             "from .._core.dtypes import dtype as Dtype\n" + "".join(f"from .._ops import {m} as ops_{m}\n" for m in modules())
-            + "from . import planned\nfrom ._methods import Tensor\nfrom .inplace import inplace\nfrom .invoke import invoke\nfrom .operands import Number\n\n\n" + "\n\n".join(parts)
+            + "from . import planned, planned_losses\nfrom ._methods import Tensor\nfrom .inplace import inplace\nfrom .invoke import invoke\nfrom .operands import Number\n\n\n" + "\n\n".join(parts)
             + "\n\n__all__ = [\n" + "".join(f'    "{name}",\n' for name in exported_names()) + "]\n")
 
 

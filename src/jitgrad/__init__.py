@@ -67,9 +67,11 @@ from ._tensor._functions import (
     arctanh_ as arctanh_,
     argmax as argmax,
     argmin as argmin,
+    argsort as argsort,
     argwhere as argwhere,
     as_strided as as_strided,
     as_strided_ as as_strided_,
+    as_strided_scatter as as_strided_scatter,
     asin as asin,
     asin_ as asin_,
     asinh as asinh,
@@ -83,6 +85,10 @@ from ._tensor._functions import (
     atleast_1d as atleast_1d,
     atleast_2d as atleast_2d,
     atleast_3d as atleast_3d,
+    batch_norm as batch_norm,
+    bernoulli as bernoulli,
+    binary_cross_entropy as binary_cross_entropy,
+    binary_cross_entropy_with_logits as binary_cross_entropy_with_logits,
     bitwise_and as bitwise_and,
     bitwise_and_ as bitwise_and_,
     bitwise_left_shift as bitwise_left_shift,
@@ -95,10 +101,14 @@ from ._tensor._functions import (
     bitwise_right_shift_ as bitwise_right_shift_,
     bitwise_xor as bitwise_xor,
     bitwise_xor_ as bitwise_xor_,
+    block_diag as block_diag,
     bmm as bmm,
     broadcast_shapes as broadcast_shapes,
     broadcast_tensors as broadcast_tensors,
     broadcast_to as broadcast_to,
+    bucketize as bucketize,
+    cartesian_prod as cartesian_prod,
+    cat as cat,
     ceil as ceil,
     ceil_ as ceil_,
     celu as celu,
@@ -113,27 +123,40 @@ from ._tensor._functions import (
     clip as clip,
     clip_ as clip_,
     clone as clone,
+    column_stack as column_stack,
+    combinations as combinations,
+    concat as concat,
+    concatenate as concatenate,
     copysign as copysign,
     copysign_ as copysign_,
     cos as cos,
     cos_ as cos_,
     cosh as cosh,
     cosh_ as cosh_,
+    cross_entropy as cross_entropy,
     cumprod as cumprod,
     cumprod_ as cumprod_,
     cumsum as cumsum,
     cumsum_ as cumsum_,
     deg2rad as deg2rad,
     deg2rad_ as deg2rad_,
+    diag as diag,
+    diag_embed as diag_embed,
+    diagflat as diagflat,
     diagonal as diagonal,
+    diagonal_scatter as diagonal_scatter,
     div as div,
     div_ as div_,
     divide as divide,
     divide_ as divide_,
     dot as dot,
+    dropout as dropout,
+    dropout_ as dropout_,
     dsplit as dsplit,
+    dstack as dstack,
     elu as elu,
     elu_ as elu_,
+    embedding as embedding,
     eq as eq,
     eq_ as eq_,
     equal as equal,
@@ -152,6 +175,9 @@ from ._tensor._functions import (
     fix as fix,
     fix_ as fix_,
     flatten as flatten,
+    flip as flip,
+    fliplr as fliplr,
+    flipud as flipud,
     float_power as float_power,
     float_power_ as float_power_,
     floor as floor,
@@ -164,6 +190,7 @@ from ._tensor._functions import (
     fmod_ as fmod_,
     frac as frac,
     frac_ as frac_,
+    gather as gather,
     ge as ge,
     ge_ as ge_,
     gelu as gelu,
@@ -184,6 +211,8 @@ from ._tensor._functions import (
     heaviside as heaviside,
     heaviside_ as heaviside_,
     hsplit as hsplit,
+    hstack as hstack,
+    huber_loss as huber_loss,
     hypot as hypot,
     hypot_ as hypot_,
     index_add as index_add,
@@ -192,13 +221,19 @@ from ._tensor._functions import (
     index_copy_ as index_copy_,
     index_fill as index_fill,
     index_fill_ as index_fill_,
+    index_reduce as index_reduce,
+    index_reduce_ as index_reduce_,
     index_select as index_select,
     isclose as isclose,
     isfinite as isfinite,
+    isin as isin,
     isinf as isinf,
     isnan as isnan,
     isneginf as isneginf,
     isposinf as isposinf,
+    kthvalue as kthvalue,
+    l1_loss as l1_loss,
+    layer_norm as layer_norm,
     le as le,
     le_ as le_,
     leaky_relu as leaky_relu,
@@ -255,8 +290,11 @@ from ._tensor._functions import (
     mm as mm,
     moveaxis as moveaxis,
     movedim as movedim,
+    mse_loss as mse_loss,
+    msort as msort,
     mul as mul,
     mul_ as mul_,
+    multinomial as multinomial,
     multiply as multiply,
     multiply_ as multiply_,
     mv as mv,
@@ -270,7 +308,9 @@ from ._tensor._functions import (
     neg_ as neg_,
     negative as negative,
     negative_ as negative_,
+    nll_loss as nll_loss,
     nonzero as nonzero,
+    nonzero_static as nonzero_static,
     norm as norm,
     not_equal as not_equal,
     not_equal_ as not_equal_,
@@ -294,13 +334,25 @@ from ._tensor._functions import (
     relu_ as relu_,
     remainder as remainder,
     remainder_ as remainder_,
+    repeat_interleave as repeat_interleave,
     reshape as reshape,
+    roll as roll,
+    rot90 as rot90,
     round as round,
     round_ as round_,
+    row_stack as row_stack,
     rsqrt as rsqrt,
     rsqrt_ as rsqrt_,
     rsub as rsub,
+    scatter as scatter,
+    scatter_ as scatter_,
+    scatter_add as scatter_add,
+    scatter_add_ as scatter_add_,
+    scatter_reduce as scatter_reduce,
+    scatter_reduce_ as scatter_reduce_,
+    searchsorted as searchsorted,
     select as select,
+    select_scatter as select_scatter,
     selu as selu,
     selu_ as selu_,
     sgn as sgn,
@@ -318,10 +370,13 @@ from ._tensor._functions import (
     sinc_ as sinc_,
     sinh as sinh,
     sinh_ as sinh_,
+    slice_scatter as slice_scatter,
+    smooth_l1_loss as smooth_l1_loss,
     softmax as softmax,
     softplus as softplus,
     softshrink as softshrink,
     softsign as softsign,
+    sort as sort,
     split as split,
     split_with_sizes as split_with_sizes,
     sqrt as sqrt,
@@ -330,6 +385,7 @@ from ._tensor._functions import (
     square_ as square_,
     squeeze as squeeze,
     squeeze_ as squeeze_,
+    stack as stack,
     std as std,
     std_mean as std_mean,
     sub as sub,
@@ -344,6 +400,7 @@ from ._tensor._functions import (
     t as t,
     t_ as t_,
     take as take,
+    take_along_dim as take_along_dim,
     tan as tan,
     tan_ as tan_,
     tanh as tanh,
@@ -352,14 +409,23 @@ from ._tensor._functions import (
     tensor_split as tensor_split,
     threshold as threshold,
     threshold_ as threshold_,
+    tile as tile,
+    topk as topk,
     transpose as transpose,
     transpose_ as transpose_,
+    tril as tril,
+    tril_ as tril_,
+    triu as triu,
+    triu_ as triu_,
     true_divide as true_divide,
     true_divide_ as true_divide_,
     trunc as trunc,
     trunc_ as trunc_,
     unbind as unbind,
     unflatten as unflatten,
+    unique as unique,
+    unique_consecutive as unique_consecutive,
+    unravel_index as unravel_index,
     unsafe_chunk as unsafe_chunk,
     unsafe_split as unsafe_split,
     unsafe_split_with_sizes as unsafe_split_with_sizes,
@@ -368,6 +434,7 @@ from ._tensor._functions import (
     var as var,
     var_mean as var_mean,
     vsplit as vsplit,
+    vstack as vstack,
     where as where,
     xlogy as xlogy,
     xlogy_ as xlogy_,
@@ -382,6 +449,7 @@ from ._tensor.creation import asarray as asarray
 from ._tensor.creation import can_cast as can_cast
 from ._tensor.creation import empty as empty
 from ._tensor.creation import empty_like as empty_like
+from ._tensor.creation import empty_permuted as empty_permuted
 from ._tensor.creation import empty_strided as empty_strided
 from ._tensor.creation import eye as eye
 from ._tensor.creation import from_numpy as from_numpy
@@ -403,10 +471,31 @@ from ._tensor.creation import tril_indices as tril_indices
 from ._tensor.creation import triu_indices as triu_indices
 from ._tensor.creation import zeros as zeros
 from ._tensor.creation import zeros_like as zeros_like
-from ._tensor.writes import zero_ as zero_
+from ._tensor.random import Generator as Generator
+from ._tensor.random import default_generator as default_generator
+from ._tensor.random import fork_rng as fork_rng
+from ._tensor.random import get_rng_state as get_rng_state
+from ._tensor.random import initial_seed as initial_seed
+from ._tensor.random import manual_seed as manual_seed
+from ._tensor.random import normal as normal
+from ._tensor.random import rand as rand
+from ._tensor.random import rand_like as rand_like
+from ._tensor.random import randint as randint
+from ._tensor.random import randint_like as randint_like
+from ._tensor.random import randn as randn
+from ._tensor.random import randn_like as randn_like
+from ._tensor.random import randperm as randperm
+from ._tensor.random import seed as seed
+from ._tensor.random import set_rng_state as set_rng_state
+from ._tensor.writes import resize_as_ as resize_as_
+from .autograd.anomaly_mode import is_anomaly_check_nan_enabled as is_anomaly_check_nan_enabled
+from .autograd.anomaly_mode import is_anomaly_enabled as is_anomaly_enabled
+from .autograd.anomaly_mode import set_anomaly_enabled as set_anomaly_enabled
 from .autograd.grad_mode import enable_grad as enable_grad
 from .autograd.grad_mode import inference_mode as inference_mode
 from .autograd.grad_mode import is_grad_enabled as is_grad_enabled
 from .autograd.grad_mode import is_inference_mode_enabled as is_inference_mode_enabled
 from .autograd.grad_mode import no_grad as no_grad
 from .autograd.grad_mode import set_grad_enabled as set_grad_enabled
+from ._tensor.indexing import index_put as index_put
+from ._tensor.indexing import index_put_ as index_put_

@@ -13,10 +13,11 @@ LATE = {"numba", "llvmlite"}  # 0.3-0.7 s, paid at the first kernel instead of a
 LATE_INSIDE = {  # modules of ours that import numba at their top, so that they must come late too
     "src/jitgrad/_kernels/jit.py",
     "src/jitgrad/_kernels/registry.py",
+    "src/jitgrad/_kernels/user.py",
     "src/jitgrad/cli/info.py",
 }
 # Modules of `_kernels` that may use what lies behind numba's public API; the store asks for llvmlite's version only.
-DEEP = ("jit", "blas", "buffers", "vector", "store")
+DEEP = ("jit", "blas", "buffers", "philox", "program", "vector", "store")
 
 
 def function_imports(path):

@@ -49,7 +49,11 @@ def test_sequential_as_a_list():
         (lambda m: m.insert(9, nn.ReLU()), IndexError, "Index out of range: 9"),
         (lambda m: m.insert(0, 3), AssertionError, "module should be of type"),
         (lambda m: m.append(3), TypeError, "int is not a Module subclass"),
-        (lambda m: m + [nn.ReLU()], ValueError, "add operator supports only objects of Sequential class"),
+        (
+            lambda m: m + nn.ModuleList([nn.ReLU()]),
+            ValueError,
+            "add operator supports only objects of Sequential class",
+        ),
         (lambda m: m * 0, ValueError, "Non-positive multiplication factor 0"),
         (lambda m: m * "a", TypeError, "unsupported operand type"),
     ],
@@ -67,7 +71,7 @@ def test_module_list():
     assert names(layers) == ["Linear", "ELU", "Linear", "ReLU", "Tanh", "Tanh", "Linear"]
     assert len(list(layers.parameters())) == 6
     assert names(layers[1:3]) == ["ELU", "Linear"]
-    assert names(layers[-1:] + [nn.ReLU()]) == ["Linear", "ReLU"]
+    assert names(layers[-1:] + nn.ModuleList([nn.ReLU()])) == ["Linear", "ReLU"]
     assert type(layers.pop(-3)).__name__ == "Tanh"
     del layers[0], layers[0:1]
     assert repr(layers) == (

@@ -71,16 +71,19 @@ def test_always_called_hooks_run_when_the_call_raises():
     module, seen = Fails(), []
     module.register_forward_hook(lambda m, args, result: seen.append(("once", result)), always_call=True)
     module.register_forward_hook(lambda m, args, result: seen.append("never"))
-    with modules.register_module_forward_hook(lambda m, a, r: seen.append("global"), always_call=True):
-        with pytest.raises(ValueError, match="no"):
-            module(1)
+    everywhere = modules.register_module_forward_hook(lambda m, a, r: seen.append("global"), always_call=True)
+    with everywhere, pytest.raises(ValueError, match="no"):
+        module(1)
     assert seen == ["global", ("once", None)]
 
     def breaks(m, args, result):
         raise KeyError("too")
 
     module.register_forward_hook(breaks, always_call=True)
-    with pytest.warns(UserWarning, match="raised an exception that was silenced"), pytest.raises(ValueError, match="no"):
+    with (
+        pytest.warns(UserWarning, match="raised an exception that was silenced"),
+        pytest.raises(ValueError, match="no"),
+    ):
         module(1)
 
 
@@ -171,7 +174,10 @@ def test_no_input_asks_for_a_gradient():
     assert seen == [(None,)]
     handle.remove()
     layer.register_full_backward_hook(lambda m, grad_in, grad_out: grad_out)
-    with pytest.warns(UserWarning), pytest.raises(RuntimeError, match="should always return None or None for all"):
+    with (
+        pytest.warns(UserWarning, match="Full backward hook is firing"),
+        pytest.raises(RuntimeError, match="should always return None or None for all"),
+    ):
         layer(torch.ones(1, 2)).sum().backward()
 
 
@@ -207,9 +213,10 @@ def test_no_hook_runs_without_recording():
 def test_global_backward_hooks():
     layer, x = layer_with_input()
     seen = []
-    with modules.register_module_full_backward_hook(lambda m, gi, go: seen.append("after")):
-        with modules.register_module_full_backward_pre_hook(lambda m, go: seen.append("before")):
-            layer(x).sum().backward()
+    after = modules.register_module_full_backward_hook(lambda m, gi, go: seen.append("after"))
+    before = modules.register_module_full_backward_pre_hook(lambda m, go: seen.append("before"))
+    with after, before:
+        layer(x).sum().backward()
     layer(x).sum().backward()
     assert seen == ["before", "after"]
 

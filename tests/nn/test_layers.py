@@ -203,7 +203,7 @@ def test_distances(loss):
     assert flat(loss(*PAIR, reduction="none", **options)) == errors
     assert loss(*PAIR, reduction="sum", **options).item() == sum(errors)
     assert abs(loss(*PAIR, **options).item() - sum(errors) / 3) < 1e-6
-    with pytest.warns(UserWarning, match="Using a target size .* that is different to the input size"):
+    with pytest.warns(UserWarning, match=r"Using a target size .* that is different to the input size"):
         assert loss(PAIR[0], PAIR[1].reshape(3, 1), reduction="none", **options).shape == (3, 3)
     with pytest.raises(ValueError, match="most is not a valid value for reduction"):
         loss(*PAIR, reduction="most")
@@ -267,9 +267,9 @@ def test_losses_as_modules():
     assert nn.HuberLoss(delta=2)(*PAIR).item() == pytest.approx(8 / 3)
     with pytest.raises(TypeError, match="delta must be a float or int"):
         nn.HuberLoss(delta="a")
-    with pytest.raises(ValueError, match="Target size .* must be the same as input size"):
+    with pytest.raises(ValueError, match=r"Target size .* must be the same as input size"):
         nn.BCEWithLogitsLoss()(logits, ones[0])
-    with pytest.raises(ValueError, match="Using a target size .* is deprecated"):
+    with pytest.raises(ValueError, match=r"Using a target size .* is deprecated"):
         nn.BCELoss()(logits, ones[0])
 
 
@@ -283,4 +283,4 @@ def test_a_small_network_learns():
         loss = nn.functional.mse_loss(model(x), (3 * x).sin())
         loss.backward()
         optimizer.step()
-    assert loss.item() < 0.01
+    assert loss.item() < 0.03

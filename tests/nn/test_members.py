@@ -80,11 +80,31 @@ def test_assigning_and_deleting_attributes_changes_the_tables():
 @pytest.mark.parametrize(
     ("assign", "error", "words"),
     [
-        (lambda n: setattr(n, "weight", torch.ones(2)), TypeError, "cannot assign 'torch.FloatTensor' as parameter 'wei"),
-        (lambda n: setattr(n, "weight", 3), TypeError, "cannot assign 'int' as parameter 'weight' (torch.nn.Parameter or"),
-        (lambda n: setattr(n, "inner", 3), TypeError, "cannot assign 'int' as child module 'inner' (torch.nn.Module or"),
-        (lambda n: setattr(n, "mean", 3), TypeError, "cannot assign 'int' as buffer 'mean' (torch.nn.Buffer, torch.Tens"),
-        (lambda n: n.register_parameter("x", torch.ones(1)), TypeError, "cannot assign 'torch.FloatTensor' object to par"),
+        (
+            lambda n: setattr(n, "weight", torch.ones(2)),
+            TypeError,
+            "cannot assign 'torch.FloatTensor' as parameter 'wei",
+        ),
+        (
+            lambda n: setattr(n, "weight", 3),
+            TypeError,
+            "cannot assign 'int' as parameter 'weight' (torch.nn.Parameter or",
+        ),
+        (
+            lambda n: setattr(n, "inner", 3),
+            TypeError,
+            "cannot assign 'int' as child module 'inner' (torch.nn.Module or",
+        ),
+        (
+            lambda n: setattr(n, "mean", 3),
+            TypeError,
+            "cannot assign 'int' as buffer 'mean' (torch.nn.Buffer, torch.Tens",
+        ),
+        (
+            lambda n: n.register_parameter("x", torch.ones(1)),
+            TypeError,
+            "cannot assign 'torch.FloatTensor' object to par",
+        ),
         (lambda n: n.register_parameter("a.b", None), KeyError, "parameter name can't contain"),
         (lambda n: n.register_parameter("", None), KeyError, "parameter name can't be empty string"),
         (lambda n: n.register_parameter(3, None), TypeError, "parameter name should be a string. Got int"),

@@ -11,7 +11,8 @@ def net():
 
 
 KEYS = [
-    "0.weight", "0.bias", "1.weight", "1.bias", "1.running_mean", "1.running_var", "1.num_batches_tracked", "2.0.weight",
+    "0.weight", "0.bias", "1.weight", "1.bias", "1.running_mean", "1.running_var", "1.num_batches_tracked",
+    "2.0.weight",
 ]  # fmt: skip
 
 
@@ -79,8 +80,8 @@ def test_what_does_not_fit():
         net().load_state_dict(state, strict=False)
     message = str(caught.value)
     assert (
-        "size mismatch for 0.weight: copying a param with shape torch.Size([3, 3]) from checkpoint, the shape in current "
-        "model is torch.Size([3, 2])." in message
+        "size mismatch for 0.weight: copying a param with shape torch.Size([3, 3]) from checkpoint, the shape in "
+        "current model is torch.Size([3, 2])." in message
     )
     assert 'While copying the parameter named "0.bias", expected torch.Tensor' in message
     with pytest.raises(TypeError, match="Expected state_dict to be dict-like, got"):

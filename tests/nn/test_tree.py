@@ -48,7 +48,7 @@ def test_look_up():
             wrong()
     with pytest.raises(ValueError, match="without a target name"):
         model.set_submodule("", nn.Tanh())
-    with pytest.raises(ValueError, match="not an nn.Module"):
+    with pytest.raises(ValueError, match=r"not an nn.Module"):
         model.set_submodule("1", 3)
 
 
@@ -98,7 +98,7 @@ def test_conversions():
     assert model.float()[0].weight.dtype is torch.float32
     assert model.half()[0].bias.dtype is torch.float16
     assert model.type(torch.float32)[2][1].num_batches_tracked.dtype is torch.float32
-    with pytest.raises(TypeError, match="nn.Module.to only accepts floating point or complex dtypes"):
+    with pytest.raises(TypeError, match=r"nn.Module.to only accepts floating point or complex dtypes"):
         model.to(torch.int64)
 
 

@@ -45,7 +45,9 @@ def test_nothing_to_clip():
 
 def test_norm_that_is_not_finite():
     made = parameters([math.nan, 1.0])
-    with pytest.raises(RuntimeError, match=r"The total norm of order 2\.0 for gradients from `parameters` is non-finite"):
+    with pytest.raises(
+        RuntimeError, match=r"The total norm of order 2\.0 for gradients from `parameters` is non-finite"
+    ):
         utils.clip_grad_norm_(made, 1.0, error_if_nonfinite=True)
     assert made[0].grad[1].item() == 1
     assert math.isnan(utils.clip_grad_norm_(made, 1.0).item())

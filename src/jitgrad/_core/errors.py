@@ -13,3 +13,7 @@ def argument_error(function: str, argument: str, position: int, expected: str, g
 def bracketed(shape: tuple[int, ...]) -> str:
     """`[2, 3]`, the way shapes appear inside messages (also for one dimension: `[2]`)."""
     return str(list(map(int, shape)))
+
+
+class KernelError(RuntimeError):
+    """A user's kernel that can't be compiled, or did what its contract does not allow. The message ends with its own source line."""

@@ -78,4 +78,5 @@ def meta_for(shape: tuple[int, ...], dtype: np.dtype[Any], contiguous: bool = Tr
 
 def meta_of(array: np.ndarray[Any, Any]) -> Meta:
     """The Meta of an array."""
-    return meta_for(array.shape, array.dtype, array.flags.c_contiguous)
+    key = array.shape, array.dtype, array.flags.c_contiguous
+    return _METAS.get(key) or meta_for(*key)

@@ -1,4 +1,5 @@
-"""The accelerated run: no hooks, no graph of the backward, the whole graph, one thread. `run.py` is the definition.
+"""The accelerated run: no graph of the backward, the whole graph, one thread. `run.py` is the definition, and goes on from here as soon
+as a node with hooks is met.
 
 Numbers fall along edges, so the newest node of the frontier has received all it will ever get: torch's order without counting
 (counting costs 1.5 us a node with a dict, 0.8 with counts on nodes; `op_chain` in benchmarks/README.md). A chain never touches
@@ -16,9 +17,12 @@ from typing import Any, Final
 import numpy as np
 
 from .._kernels.basic import add_into
-from .node import ACCUMULATE, LEAF, TOKEN, Node, target
+from . import modes
+from .extras import NodeExtras
+from .node import ACCUMULATE, LEAF, TOKEN, Node, Undefined, target
 
 Pending = tuple[Node, int, Any]  # node, output number, gradient (an array, or None)
+SILENCED = False
 RUN: Final = threading.Lock()  # buffers sit on the nodes, so one accelerated run at a time; others take the full engine
 
 
@@ -57,16 +61,47 @@ def give(edge: Node, grad: Any, heap: list[tuple[int, Node]], leaves: list[Node]
         edge.buf = grad
         if edge.number == LEAF:
             leaves.append(edge)
+            if edge.rare is not None:
+                heappush(heap, (STOP.number, STOP))
         else:
             heappush(heap, (edge.number, edge))
     else:
         edge.buf = total(held, grad)
 
 
-def unfinished(undefined: list[Pending], heap: list[tuple[int, Node]], leaves: list[Node]) -> list[Pending]:
+class Stop(Node):
+    """What is put at the head of the frontier when a leaf with hooks is met: has extras itself, and so ends the run."""
+
+    __slots__ = ()
+
+    def __init__(self) -> None:
+        self.number = -(1 << 80)
+        self.rare = NodeExtras()
+        self.buf = None
+
+
+STOP: Final = Stop()
+
+
+def silence() -> None:
+    """Switch recording off until the end of the run: called by the first node that runs code of the user."""
+    global SILENCED
+    modes.set_grad(False)
+    SILENCED = True
+
+
+def speak() -> None:
+    """Switch recording on again."""
+    global SILENCED
+    modes.set_grad(True)
+    SILENCED = False
+
+
+def unfinished(pending: list[Pending], heap: list[tuple[int, Node]], leaves: list[Node]) -> list[Pending]:
     """All that still has to be sent on, for the full run to go on from."""
-    pending = undefined
     for edge in (*[edge for _, edge in heap], *leaves):
+        if edge is STOP:
+            continue
         if edge.buf is TOKEN:
             gathered = edge.gathered  # type: ignore[attr-defined]
             pending += [(edge, index, grad) for index, grad in enumerate(gathered) if grad is not None]
@@ -79,8 +114,8 @@ def run(root: Node, grad: Any, keep: bool) -> list[Pending] | None:
     """Send a gradient through the graph below `root` and add to the leaves' `.grad`.
 
     `grad` is an array of the root's shape and dtype. Raises what a node raises; the graph stays usable. A node that gives no gradient
-    for an input that has a history (a custom Function may) ends the run: nodes below must see that nothing came, which the full
-    run does; the result is then what it has to start from.
+    for an input that has a history (a custom Function may) ends the run, since nodes below must see that nothing came; so does a
+    node with hooks. The result is then what the full run has to go on from.
     """
     heap: list[tuple[int, Node]] = []
     leaves: list[Any] = []
@@ -101,16 +136,10 @@ def run(root: Node, grad: Any, keep: bool) -> list[Pending] | None:
                     third = None
             else:
                 first = second = None
-                undefined: list[Pending] = []
                 for edge, part in zip(node.edges(), node.apply(grad, keep), strict=True):
-                    if edge is not None:
-                        if part is not None:
-                            give(edge, part, heap, leaves)
-                        elif edge.number != LEAF:
-                            undefined.append((*target(edge), None))
+                    if part is not None and edge is not None:
+                        give(edge, part, heap, leaves)
                 part = None
-                if undefined:
-                    return unfinished(undefined, heap, leaves)
             grad = None
             if first is not None:
                 edge = node.e0
@@ -119,6 +148,8 @@ def run(root: Node, grad: Any, keep: bool) -> list[Pending] | None:
                     edge.buf = first
                     if edge.number == LEAF:
                         leaves.append(edge)
+                        if edge.rare is not None:
+                            heappush(heap, (STOP.number, STOP))
                     else:
                         after = edge
                 elif getrefcount(held) <= ALONE_IN_BUFFER and held is not first:
@@ -133,6 +164,8 @@ def run(root: Node, grad: Any, keep: bool) -> list[Pending] | None:
                     edge.buf = second
                     if edge.number == LEAF:
                         leaves.append(edge)
+                        if edge.rare is not None:
+                            heappush(heap, (STOP.number, STOP))
                     elif after is None:
                         after = edge
                     else:
@@ -151,14 +184,19 @@ def run(root: Node, grad: Any, keep: bool) -> list[Pending] | None:
             elif after is None:
                 break
             node = after
+            if node.rare is not None:
+                return unfinished([], [*heap, (0, node)], leaves)
             grad = node.buf
             node.buf = None
         with ACCUMULATE:
             for leaf in leaves:
                 grad = leaf.buf
                 leaf.buf = None
-                leaf.accept(grad, getrefcount(grad) <= ALONE_HERE)
+                alone = getrefcount(grad) <= ALONE_HERE  # before the call: its arguments are references too
+                leaf.accept(grad, alone)
         return None
+    except Undefined as stop:
+        return unfinished(stop.pending(node), heap, leaves)
     finally:
         for edge in leaves:
             edge.buf = None

@@ -11,13 +11,13 @@ from __future__ import annotations
 import itertools
 import threading
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import Any, ClassVar, Final
 
+from .._core.hooks import RemovableHandle, add_hook
 from .._core.meta import Meta
+from . import modes
+from .extras import Hook, NodeExtras
 from .versions import Version
-
-if TYPE_CHECKING:
-    from .hooks import NodeExtras
 
 next_number: Final[Callable[[], int]] = itertools.count(-1, -1).__next__
 LEAF: Final = 0  # the number of every accumulator: larger than any other, found by one comparison
@@ -52,6 +52,7 @@ class Node:
     __slots__ = ("__weakref__", "buf", "epoch", "meta", "number", "rare", "vc")
     arity: ClassVar[int] = -1
     outputs: int = 1
+    requires_grad: ClassVar[bool] = True  # as torch's nodes say
     buf: Any
     epoch: int
     meta: Meta
@@ -81,17 +82,94 @@ class Node:
     @property
     def next_functions(self) -> tuple[tuple[Node | None, int], ...]:
         """For each input the node its gradient goes to, or None, and which output of that node it is."""
-        return tuple((None, 0) if edge is None else target(edge) for edge in self.edges())
+        found = [(None, 0) if edge is None else target(edge) for edge in self.edges()]
+        return tuple((node if node is None else node.shown(), index) for node, index in found)
 
     def name(self) -> str:
         """The name of the node's class, as torch has it."""
         return type(self).__name__
 
+    def shown(self) -> Node:
+        """The node itself, about to be seen by the user."""
+        return self
+
+    def output_meta(self, index: int) -> Meta | None:
+        """The Meta of one of the outputs; None where it takes no gradient."""
+        return self.meta
+
+    # ---- what programs do with `grad_fn`
+    def _extras(self) -> NodeExtras:
+        if self.rare is None:
+            self.rare = NodeExtras()
+        return self.rare
+
+    @property
+    def metadata(self) -> dict[Any, Any]:
+        """A dictionary for whatever the user wants to keep here."""
+        return self._extras().metadata
+
+    def register_hook(self, fn: Hook) -> RemovableHandle:
+        """Call `fn(grad_inputs, grad_outputs)` after the node was run; a tuple that it returns takes the place of `grad_inputs`."""
+        return add_hook(self._extras().after, fn)
+
+    def register_prehook(self, fn: Hook) -> RemovableHandle:
+        """Call `fn(grad_outputs)` before the node is run; a tuple that it returns takes the place of `grad_outputs`."""
+        return add_hook(self._extras().before, fn)
+
+    def __call__(self, *grads: Any) -> Any:
+        """Run the node by itself, without hooks: a gradient per output to a gradient, or None, per input."""
+        results = tuple(self.call(grads, True, modes.grad_enabled()))
+        return results[0] if len(results) == 1 else results
+
+    @property
+    def _input_metadata(self) -> tuple[Any, ...]:
+        return tuple(OutputMetadata(self.output_meta(index)) for index in range(self.outputs))
+
     def _sequence_nr(self) -> int:
         return (1 << 64) - 1 if self.number == LEAF else -self.number - 1
 
+    def _set_sequence_nr(self, number: int) -> None:
+        """Choose the place in the order: among the nodes that are ready the one with the largest number is run first."""
+        if not 0 <= number < 1 << 64:
+            raise OverflowError("int too big to convert" if number > 0 else "can't convert negative int to unsigned")
+        self._extras()  # takes it off the accelerated run, which relies on the order of recording
+        self.number = -number - 1
+
     def __repr__(self) -> str:
         return f"<{type(self).__name__} object at {id(self):#x}>"
+
+
+class Undefined(Exception):  # noqa: N818
+    """Raised by `apply` where a node has no gradient for an input that has a history; `results` are those that it has."""
+
+    def __init__(self, results: Sequence[Any]) -> None:
+        self.results = results
+
+    def pending(self, node: Node) -> list[tuple[Node, int, Any]]:
+        """All that the node sends on: node, output number, gradient or None."""
+        return [(*target(edge), part) for edge, part in zip(node.edges(), self.results, strict=True) if edge is not None]
+
+
+class OutputMetadata:
+    """Shape and dtype of a node's output."""
+
+    __slots__ = ("_meta",)
+    is_nested_tensor = False
+    is_cpp_nested_tensor = False
+    device = "cpu"
+
+    def __init__(self, meta: Meta | None) -> None:
+        self._meta = meta
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Lengths of the axes."""
+        return () if self._meta is None else self._meta.shape
+
+    @property
+    def dtype(self) -> Any:
+        """The dtype of the elements."""
+        return None if self._meta is None else self._meta.kind
 
 
 class Token:

@@ -1,4 +1,4 @@
-"""The run of a backward: count, seed, then for each node in turn pre-hooks, apply, post-hooks, validate, release, scatter.
+"""The run of a backward: count, seed, then for each node in turn pre-hooks, call, post-hooks, validate, release, scatter.
 
 This is the definition. Its state is in dicts, so runs may nest and several threads may run at once. Gradients are tensors; they
 are seen through a small protocol (`+`, `meta`, `sum_to_size`, `to`). Order is torch's: among the nodes whose gradients are complete
@@ -13,10 +13,12 @@ from heapq import heappop, heappush
 from typing import Any, Protocol
 
 from .._core.meta import Meta
-from . import modes
+from . import anomaly, modes
+from .hooks import call_after, call_before, call_tensor_hooks
 from .node import LEAF, Node, target
 
 Output = tuple[Node, int]
+Seed = tuple[Node, int, Any]  # a node, the number of one of its outputs, the gradient of that, or None where there is none
 
 
 class Gradient(Protocol):
@@ -30,8 +32,8 @@ class Gradient(Protocol):
 
 
 class Run:
-    """One backward. `captures` maps an output of a node to the places in the result that want its gradient; with captures only
-    the part of the graph between the roots and them is run, and nothing is accumulated unless `accumulate` names it."""
+    """One backward. `captures` maps an output of a node to the places in the result that want its gradient, `accumulate` names nodes
+    (leaves, mostly) to be run; where one of the two is given, only what lies between the roots and them is run."""
 
     def __init__(self, keep: bool, create_graph: bool, captures: dict[Output, list[int]] | None = None,
                  accumulate: frozenset[Node] = frozenset()) -> None:  # fmt: skip
@@ -40,18 +42,25 @@ class Run:
         self.captures = captures
         self.accumulate = accumulate
         self.captured: dict[int, Any] = {}
-        self.waiting: dict[Node, int] = {}
-        self.gathered: dict[Node, list[Any]] = {}
+        self.waiting: dict[Node, int] = {}  # how many edges to a node have not delivered yet
+        self.gathered: dict[Node, list[Any]] = {}  # the sums that came in, one per output
         self.ready: list[tuple[int, int, Node]] = []
-        self.needed: set[Node] | None = None
+        self.needed: set[Node] | None = None  # None: all nodes
+        self.wanted: set[Node] = set()  # the nodes whose gradients are captured
         self.tick = itertools.count().__next__
+        self.after_all: list[Any] = []  # functions to call at the end
+        self.watch: anomaly.Watch | None = None
+        self.current: Node | None = None  # the node that runs, in anomaly mode
 
-    def __call__(self, seeds: Iterable[tuple[Node, int, Any]]) -> dict[int, Any]:
+    def __call__(self, seeds: Iterable[Seed]) -> dict[int, Any]:
         """Run from the given gradients of outputs; returns the captured ones by place."""
-        seeds = [(*target(node), grad) if index < 0 else (node, index, grad) for node, index, grad in seeds]
+        seeds = list(seeds)
         roots = list(dict.fromkeys(node for node, _, _ in seeds))
         self.count(roots)
+        local = modes.LOCAL
+        outer, local.run = local.run, self
         was = modes.set_grad(self.create_graph)
+        self.watch = anomaly.Watch(local.anomaly) if local.anomaly is not None else None
         try:
             for node, index, grad in seeds:
                 self.collect(node, index, grad)
@@ -59,21 +68,28 @@ class Run:
                 if self.waiting[node] == 0:
                     self.push(node)
             while self.ready:
-                self.step(heappop(self.ready)[2])
+                node = heappop(self.ready)[2]
+                if self.watch is None:
+                    self.step(node)
+                else:
+                    self.watch.step(self, node)
+            for function in self.after_all:
+                function()
         finally:
             modes.set_grad(was)
+            local.run = outer
         return self.captured
 
     # ---- stages
     def count(self, roots: Sequence[Node]) -> None:
-        """How many edges lead to each node that will run; which nodes lead to a capture."""
-        order: list[Node] = []
+        """How many edges lead to each node; with captures, which nodes lead to one."""
+        above: dict[Node, list[Node]] = {}
         waiting = self.waiting
         todo = list(roots)
         waiting.update(dict.fromkeys(roots, 0))
+        partial = self.captures is not None
         while todo:
             node = todo.pop()
-            order.append(node)
             for edge in node.edges():
                 if edge is not None:
                     below = target(edge)[0]
@@ -81,17 +97,23 @@ class Run:
                         waiting[below] = 0
                         todo.append(below)
                     waiting[below] += 1
-        if self.captures is not None:
-            self.mark_needed(order)
+                    if partial:
+                        above.setdefault(below, []).append(node)
+        if partial:
+            self.wanted = {node for node, _ in self.captures or ()}
+            self.needed = {node for node in self.accumulate if node in waiting}
+            self.mark_needed(above)
 
-    def mark_needed(self, order: list[Node]) -> None:
-        """The nodes from which a capture, or a leaf to accumulate into, can be reached."""
-        wanted = {node for node, _ in self.captures or ()} | self.accumulate
-        self.needed = needed = set()
-        # a node's number is smaller than those below it, so from the largest number up every node sees its edges decided
-        for node in sorted(order, key=lambda node: -node.number if node.number != LEAF else -1):
-            if any(below in wanted or below in needed for below in (target(edge)[0] for edge in node.edges() if edge is not None)):
-                needed.add(node)
+    def mark_needed(self, above: dict[Node, list[Node]]) -> None:
+        """The nodes from which one that is wanted can be reached."""
+        needed = self.needed
+        assert needed is not None
+        todo = list(self.wanted | needed)
+        while todo:
+            for node in above.get(todo.pop(), ()):
+                if node not in needed:
+                    needed.add(node)
+                    todo.append(node)
 
     def push(self, node: Node) -> None:
         number = node.number if node.number != LEAF else -(1 << 62)
@@ -108,52 +130,54 @@ class Run:
 
     def step(self, node: Node) -> None:
         """One node whose gradients are complete."""
-        grads = tuple(self.gathered.pop(node, ()))
-        grads = self.before(node, grads)
-        runs = self.needed is None or node in self.needed or node in self.accumulate
-        if node.number == LEAF:
-            if runs and grads and grads[0] is not None:
-                node.accept_tensor(grads[0], self.create_graph)  # type: ignore[attr-defined]
-            return
-        results: Sequence[Any]
-        if runs:
-            results = node.call(grads, self.keep, self.create_graph)
-            results = self.after(node, results, grads)
-            results = validate(node, results)
-        else:
-            results = (None,) * len(node.edges())
-        if runs and not self.keep:
+        grads = tuple(self.gathered.pop(node))
+        rare = node.rare
+        if self.needed is not None:
+            runs = node in self.needed
+            if rare is not None and not runs:
+                grads = call_tensor_hooks(rare, grads)
+            if node in self.wanted:  # of a node that runs too, torch captures what its hooks have not seen yet
+                self.capture(node, grads)
+            if not runs:
+                return
+        if rare is not None:
+            grads = call_before(rare, call_tensor_hooks(rare, grads))
+        results = self.run_leaf(node, grads) if node.number == LEAF else validate(node, node.call(grads, self.keep, self.create_graph))
+        if self.needed is not None:
+            results = self.only_needed(node, results)
+        if rare is not None:
+            results = call_after(rare, results, grads)
+        if not self.keep:
             node.release()
+        if self.watch is not None:
+            self.watch.check(node, results)
         self.scatter(node, results)
 
-    def before(self, node: Node, grads: tuple[Any, ...]) -> tuple[Any, ...]:
-        """Tensor hooks, capture, retained gradients, then the node's own pre-hooks."""
-        extras = node.rare
-        if extras is not None:
-            for index, hooks in extras.tensor.items():
-                grads = run_tensor_hooks(node, grads, index, hooks)
-            for index, keep in extras.retain.items():
-                keep(grads[index])
-        if self.captures is not None:
-            for index, grad in enumerate(grads):
-                for place in self.captures.get((node, index), ()):
-                    self.captured[place] = grad
-        if extras is not None and (self.needed is None or node in self.needed or node in self.accumulate):
-            for hook in list(extras.before.values()):
-                changed = hook(grads)
-                if changed is not None:
-                    grads = changed if isinstance(changed, tuple) else (changed,)
-        return grads
+    def run_leaf(self, node: Any, grads: tuple[Any, ...]) -> Sequence[Any]:
+        """Add to a leaf's `.grad`; its hooks are called even where no gradient came."""
+        if grads[0] is not None:
+            node.accept_tensor(grads[0], self.create_graph)
+        if node.rare is not None and node.rare.accumulated:
+            leaf = node.variable
+            for hook in list(node.rare.accumulated.values()):
+                hook(leaf)
+        return ()
 
-    def after(self, node: Node, results: Sequence[Any], grads: tuple[Any, ...]) -> Sequence[Any]:
-        """The node's post-hooks; each may put other gradients in place of the results."""
-        if node.rare is None:
-            return results
-        for hook in list(node.rare.after.values()):
-            changed = hook(tuple(results), grads)
-            if changed is not None:
-                results = changed if isinstance(changed, tuple) else (changed,)
-        return results
+    def capture(self, node: Node, grads: tuple[Any, ...]) -> None:
+        """Note the gradients that were asked for."""
+        assert self.captures is not None
+        for index, grad in enumerate(grads):
+            for place in self.captures.get((node, index), ()):
+                self.captured[place] = grad
+
+    def executes(self, node: Node) -> bool:
+        """Whether a node has anything to do in a partial run."""
+        return self.needed is None or node in self.needed or node in self.wanted
+
+    def only_needed(self, node: Node, results: Sequence[Any]) -> Sequence[Any]:
+        """In a partial run, None for the inputs that lead to nothing that is wanted."""
+        return [grad if edge is not None and self.executes(target(edge)[0]) else None
+                for edge, grad in zip(node.edges(), results, strict=True)]  # fmt: skip
 
     def scatter(self, node: Node, results: Sequence[Any]) -> None:
         """Hand the results on; a node that has received all it will get becomes ready."""
@@ -161,34 +185,11 @@ class Run:
             if edge is None:
                 continue
             below, index = target(edge)
-            self.collect(below, index, grad)
             self.waiting[below] -= 1
-            if self.waiting[below] == 0:
-                self.push(below)
-
-
-def run_tensor_hooks(node: Node, grads: tuple[Any, ...], index: int, hooks: Any) -> tuple[Any, ...]:
-    """The hooks of one output, in order; a hook's result takes the gradient's place."""
-    grad = grads[index] if index < len(grads) else None
-    if grad is None:
-        return grads
-    for hook in list(hooks.values()):
-        changed = hook(grad)
-        if changed is not None:
-            check_replacement(changed, grad)
-            grad = changed
-    return (*grads[:index], grad, *grads[index + 1 :])
-
-
-def check_replacement(new: Any, old: Any) -> None:
-    """A hook may change the value of a gradient only."""
-    meta = getattr(new, "meta", None)
-    if not isinstance(meta, Meta):
-        raise TypeError(f"expected Variable, but hook returned '{type(new).__name__}'")
-    if meta.shape != old.meta.shape:
-        raise RuntimeError(f"hook '{'unknown'}' has changed the size of value")
-    if meta.dtype != old.meta.dtype:
-        raise RuntimeError(f"hook '{'unknown'}' has changed the type of value (was torch.{old.meta.kind} got torch.{meta.kind})")
+            if self.executes(below):
+                self.collect(below, index, grad)
+                if self.waiting[below] == 0:
+                    self.push(below)
 
 
 def validate(node: Node, results: Sequence[Any]) -> list[Any]:

@@ -10,21 +10,24 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from typing import Final
+from typing import Any, Final
 
 WRITES = 0
 _GUARD: Final = threading.Lock()
-_HISTORY: Final = 64  # writes a counter remembers; older ones only make the "expected version" of a message a lower bound
+_HISTORY: Final = (
+    64  # writes a counter remembers; older ones only make the "expected version" of a message a lower bound
+)
 
 
 class Version:
     """The number of writes to one storage, and when the latest of them happened."""
 
-    __slots__ = ("count", "history", "last")
+    __slots__ = ("count", "history", "last", "maker")
 
     def __init__(self) -> None:
         self.count = 0
         self.last = 0
+        self.maker: Any = None  # a weak reference to the edge of the tensor since it was last written to, for messages
         self.history: deque[int] = deque(maxlen=_HISTORY)
 
     def at(self, epoch: int) -> int:

@@ -82,7 +82,10 @@ def _found(name: str, path: str, handle: Any) -> Library | None:
     for prefix, suffix, wide in _SPELLINGS:
         symbols = {char: f"{prefix}{letter}{suffix}" for char, letter in (("f", "s"), ("d", "d"))}
         if all(hasattr(handle, symbol) for symbol in symbols.values()):
-            addresses = {char: ctypes.cast(getattr(handle, symbol), ctypes.c_void_p).value or 0 for char, symbol in symbols.items()}
+            addresses = {
+                char: ctypes.cast(getattr(handle, symbol), ctypes.c_void_p).value or 0
+                for char, symbol in symbols.items()
+            }
             threads = next((pair for pair in _THREADS if hasattr(handle, pair[0])), None)
             return Library(name, path, handle, addresses, wide, threads)
     return None
@@ -93,7 +96,22 @@ def _works(library: Library) -> bool:
     integer, pointer = library.integer, ctypes.POINTER(ctypes.c_double)
     a, b, c = np.arange(6.0).reshape(2, 3), np.arange(12.0).reshape(3, 4), np.zeros((2, 4))
     enum = ctypes.c_int
-    kinds = [enum, enum, enum, integer, integer, integer, ctypes.c_double, pointer, integer, pointer, integer, ctypes.c_double, pointer, integer]
+    kinds = [
+        enum,
+        enum,
+        enum,
+        integer,
+        integer,
+        integer,
+        ctypes.c_double,
+        pointer,
+        integer,
+        pointer,
+        integer,
+        ctypes.c_double,
+        pointer,
+        integer,
+    ]
     call = ctypes.CFUNCTYPE(None, *kinds)(library.addresses["d"])
     flat = [array.ctypes.data_as(pointer) for array in (a, b, c)]
     call(ROW_MAJOR, NORMAL, NORMAL, 2, 4, 3, 1.0, flat[0], 3, flat[1], 4, 0.0, flat[2], 4)
@@ -118,7 +136,12 @@ def describe() -> dict[str, str]:
     """Name, file and threads of the BLAS in use."""
     if LIBRARY is None:
         return {"name": "none (plain loops)", "path": "", "threads": "1", "integers": ""}
-    return {"name": LIBRARY.name, "path": LIBRARY.path, "threads": str(get_threads()), "integers": "64 bit" if LIBRARY.wide else "32 bit"}
+    return {
+        "name": LIBRARY.name,
+        "path": LIBRARY.path,
+        "threads": str(get_threads()),
+        "integers": "64 bit" if LIBRARY.wide else "32 bit",
+    }
 
 
 def set_threads(count: int) -> None:
@@ -145,7 +168,10 @@ def _call_library(builder: Any, real: ir.Type, letter: str, arguments: list[Any]
     symbol = _SYMBOLS[letter]
     function = builder.module.globals.get(symbol) or ir.Function(builder.module, ir.FunctionType(_VOID, kinds), symbol)
     if not LIBRARY.wide:
-        arguments = [builder.trunc(a, integer) if kind is integer and a.type == _I64 else a for a, kind in zip(arguments, kinds, strict=True)]
+        arguments = [
+            builder.trunc(a, integer) if kind is integer and a.type == _I64 else a
+            for a, kind in zip(arguments, kinds, strict=True)
+        ]
     builder.call(function, arguments)
 
 
@@ -163,7 +189,12 @@ def _gemm_by_library(typing: Any, transpose_a: Any, transpose_b: Any, m: Any, n:
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         flag_a, flag_b, *rest = arguments
         zero = ir.Constant(_I64, 0)
-        pick = [builder.select(builder.icmp_signed("!=", f, zero), ir.Constant(_ENUM, TRANSPOSED), ir.Constant(_ENUM, NORMAL)) for f in (flag_a, flag_b)]
+        pick = [
+            builder.select(
+                builder.icmp_signed("!=", f, zero), ir.Constant(_ENUM, TRANSPOSED), ir.Constant(_ENUM, NORMAL)
+            )
+            for f in (flag_a, flag_b)
+        ]
         _call_library(builder, context.get_value_type(real), letter, [ir.Constant(_ENUM, ROW_MAJOR), *pick, *rest])
         return context.get_dummy_value()
 

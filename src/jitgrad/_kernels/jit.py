@@ -43,7 +43,9 @@ def numba_signature(spec: Signature, dtype: np.dtype[Any]) -> Any:
     return (letters[result] if result else numba.void)(*[letters[c] for c in parameters])
 
 
-def jit(function: Callable[..., Any], spec: Signature, dtype: np.dtype[Any], fast: frozenset[str], cache: bool) -> Callable[..., Any]:
+def jit(
+    function: Callable[..., Any], spec: Signature, dtype: np.dtype[Any], fast: frozenset[str], cache: bool
+) -> Callable[..., Any]:
     """Compile one signature of a kernel and return its entry point.
 
     Raises whatever Numba raises for a function that it can't compile.

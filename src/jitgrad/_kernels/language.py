@@ -13,10 +13,14 @@ import numpy as np
 from . import scalar_fallback
 
 Array = np.ndarray[Any, Any]
+PHILOX_MULTIPLIERS: Final = (0xD2511F53, 0xCD9E8D57)
+PHILOX_KEYS: Final = (0x9E3779B9, 0xBB67AE85)
+PHILOX_ROUNDS: Final = 10
 WORDS: Final[dict[str, str]] = {
     **dict.fromkeys(("data", "size", "ndim", "dim", "stride", "offset", "release", "restore"), "buffers"),
     **dict.fromkeys(scalar_fallback.NAMES, "vector_math"),
     "gemm": "blas",
+    "words": "philox",
 }  # fmt: skip
 
 
@@ -75,3 +79,17 @@ def gemm(transpose_a: int, transpose_b: int, m: int, n: int, k: int, alpha: floa
 
 def _matrix(flat: Array, row: int, count: int, width: int) -> Array:
     return np.lib.stride_tricks.as_strided(flat, (count, width), (row * flat.itemsize, flat.itemsize))
+
+
+def words(target: Array, start: int, seed: int, blocks: int) -> None:
+    """Write the words of `blocks` Philox blocks from number `start` on to a flat uint64 array; see `philox.words`."""
+    low, half = np.uint64(0xFFFFFFFF), np.uint64(32)
+    with np.errstate(over="ignore"):
+        numbers = np.arange(blocks, dtype=np.uint64) + np.uint64(start)
+        c = [numbers & low, numbers >> half, np.zeros_like(numbers), np.zeros_like(numbers)]
+        k = [np.uint64(seed) & low, np.uint64(seed) >> half]
+        for _ in range(PHILOX_ROUNDS):
+            a, b = np.uint64(PHILOX_MULTIPLIERS[0]) * c[0], np.uint64(PHILOX_MULTIPLIERS[1]) * c[2]
+            c = [(b >> half) ^ c[1] ^ k[0], b & low, (a >> half) ^ c[3] ^ k[1], a & low]
+            k = [(key + np.uint64(step)) & low for key, step in zip(k, PHILOX_KEYS, strict=True)]
+    target[: 4 * blocks] = np.stack(c, axis=1).reshape(-1)

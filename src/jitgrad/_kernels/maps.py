@@ -9,6 +9,7 @@ import numpy as np
 
 from .._expr import Expr
 from .elementwise import flat_source, interpreted, spec_of, strided_source
+from .opaque import definitions
 from .registry import Function, Kernel, header
 
 FLOATS = "fd"  # other dtypes are interpreted: integers wrap and check divisors, halves are computed in float32
@@ -22,7 +23,7 @@ def map_kernel(name: str, outputs: tuple[Expr, ...], inputs: tuple[str, ...], pa
 
     def source(dtype: np.dtype[Any]) -> str:
         text, words = write(name, outputs, inputs, params, conditions)
-        return header(name, dtype, words) + text
+        return header(name, dtype, words) + definitions(words) + text
 
     def plain(dtype: np.dtype[Any]) -> Function:
         return interpreted(outputs, inputs, params)

@@ -43,7 +43,21 @@ def batched_matmul(a: Any, transpose_a: int, b: Any, transpose_b: int, out: Any)
             pc[i] = real(0)
     elif m > 0 and n > 0:
         for i in range(count):
-            gemm(transpose_a, transpose_b, m, n, k, real(1), offset(pa, i * m * k), dim(a, 2), offset(pb, i * n * k), dim(b, 2), real(0), offset(pc, i * m * n), n)
+            gemm(
+                transpose_a,
+                transpose_b,
+                m,
+                n,
+                k,
+                real(1),
+                offset(pa, i * m * k),
+                dim(a, 2),
+                offset(pb, i * n * k),
+                dim(b, 2),
+                real(0),
+                offset(pc, i * m * n),
+                n,
+            )
     restore(token)
 
 

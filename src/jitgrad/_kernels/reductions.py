@@ -1,67 +1,17 @@
-"""Reductions of C-contiguous arrays seen as (outer, n, inner): the axis of length n goes away.
+"""Reductions, other than sums, of C-contiguous arrays seen as (outer, n, inner): the axis of length n goes away.
 
-Sums of float32 run in float64: 1e6 of them take 135 us (float32 lanes: 148, torch 193; `reductions` in benchmarks/README.md) and
-are good to one rounding. Where inner is not 1 the sums of a block of neighbouring columns stand in `work`, so that rows are
-read as they lie in memory.
+Where inner is not 1, neighbouring columns are reduced side by side, so that memory is read as it lies.
 """
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 
-from .language import data, offset, real, release, restore, size
+from .language import data, offset, real, release, restore
 from .registry import REASSOCIATE, kernel
 from .scalar_fallback import exp, isinf, isnan, log, maximum, sqrt
-
-BLOCK: Final = 1024  # columns that are summed side by side: 8 kB of sums stay in the first cache
-
-
-@kernel("bsb", fast=REASSOCIATE)
-def sum_flat(x: Any, divisor: float, out: Any) -> None:
-    """out[0] = sum of all / divisor."""
-    n = size(x)
-    p = data(x)
-    q = data(out)
-    token = release(n)
-    total = np.float64(0.0)
-    for k in range(n):
-        total += np.float64(p[k])
-    restore(token)
-    q[0] = real(total / divisor)
-
-
-@kernel("bnnnsdb", fast=REASSOCIATE)
-def sum_middle(x: Any, outer: int, n: int, inner: int, divisor: float, work: Any, out: Any) -> None:
-    """out[o, j] = sum over k of x[o, k, j] / divisor. `work` holds min(inner, BLOCK) float64."""
-    p = data(x)
-    q = data(out)
-    w = data(work)
-    token = release(outer * n * inner)
-    if inner == 1:
-        for o in range(outer):
-            row = offset(p, o * n)
-            total = np.float64(0.0)
-            for k in range(n):
-                total += np.float64(row[k])
-            q[o] = real(total / divisor)
-    else:
-        blocks = (inner + 1023) // 1024
-        for part in range(outer * blocks):
-            o = part // blocks
-            first = (part - o * blocks) * 1024
-            width = min(inner - first, 1024)
-            for j in range(width):
-                w[j] = np.float64(0.0)
-            for k in range(n):
-                row = offset(p, (o * n + k) * inner + first)
-                for j in range(width):
-                    w[j] += np.float64(row[j])
-            end = offset(q, o * inner + first)
-            for j in range(width):
-                end[j] = real(w[j] / divisor)
-    restore(token)
 
 
 @kernel("bnnnb")
@@ -218,19 +168,28 @@ def var_middle(x: Any, outer: int, n: int, inner: int, divisor: float, root: int
     restore(token)
 
 
-@kernel("bnnnb")
+@kernel("bnnnb", fast=REASSOCIATE)
 def prod_middle(x: Any, outer: int, n: int, inner: int, out: Any) -> None:
-    """out[o, j] = product over k of x[o, k, j], in float64."""
+    """out[o, j] = product over k of x[o, k, j], in float64 where inner is 1."""
     p = data(x)
     q = data(out)
     token = release(outer * n * inner)
-    for o in range(outer):
-        block = offset(p, o * n * inner)
-        for j in range(inner):
+    if inner == 1:
+        for o in range(outer):
+            row = offset(p, o * n)
             total = np.float64(1.0)
             for k in range(n):
-                total *= np.float64(block[k * inner + j])
-            q[o * inner + j] = real(total)
+                total *= np.float64(row[k])
+            q[o] = real(total)
+    else:
+        for o in range(outer):
+            end = offset(q, o * inner)
+            for j in range(inner):
+                end[j] = real(1)
+            for k in range(n):
+                row = offset(p, (o * n + k) * inner)
+                for j in range(inner):
+                    end[j] *= row[j]
     restore(token)
 
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from .language import data, offset, real, release, restore
 from .registry import REASSOCIATE, kernel
-from .scalar_fallback import exp, log, maximum
+from .scalar_fallback import exp, log, maximum, minimum
 
 
 @kernel("bnnnb", fast=REASSOCIATE)
@@ -32,8 +32,8 @@ def softmax_rows(x: Any, outer: int, n: int, logarithm: int, out: Any) -> None:
             for k in range(n):
                 total += exp(row[k] - top)
             shift = log(total)
-            for k in range(n):
-                end[k] = (row[k] - top) - shift
+            for k in range(n):  # `minimum` changes nothing but keeps the compiler from adding `shift` to a large `top` first
+                end[k] = minimum(row[k] - top, real(0)) - shift
         else:
             for k in range(n):
                 value = exp(row[k] - top)

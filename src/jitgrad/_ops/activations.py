@@ -8,7 +8,7 @@ from .._core.dtypes import uint8
 from .._expr import Expr
 from .._expr import scalar as s
 from .checks import check_numbers, floating, is_tensor, no_bool, no_bool_message, not_implemented
-from .kinds import Tensor, composite
+from .kinds import Dispatch, Tensor, composite, one_op
 from .maps import elementwise
 
 SELU_ALPHA = 1.6732632423543772848170429916717
@@ -32,11 +32,12 @@ def leaky_relu_op(input: Expr, *, negative_slope: float) -> Expr:
     return s.where(input > 0, input, input * negative_slope)
 
 
-@composite(method=False, inplace="write")
+@one_op(method=False, inplace="write")
 def leaky_relu(input: Tensor, negative_slope: float = 0.01) -> Tensor:
     """Each element, multiplied by `negative_slope` where it is negative."""
-    check_numbers("leaky_relu", negative_slope=negative_slope)
-    return leaky_relu_op(input, negative_slope=negative_slope)
+    if type(negative_slope) is not float:
+        check_numbers("leaky_relu", negative_slope=negative_slope)
+    return leaky_relu_op, (input,), (negative_slope,)
 
 
 @elementwise(name="_threshold", check=no_bool("threshold_cpu"))
@@ -44,13 +45,13 @@ def threshold_op(input: Expr, *, threshold: float, value: float) -> Expr:
     return s.where(input <= threshold, value, input)
 
 
-@composite(method=False, inplace="write")
+@one_op(method=False, inplace="write")
 def threshold(input: Tensor, threshold: float, value: float) -> Tensor:
     """Each element that is larger than `threshold`; the others become `value`; NaN stays."""
     check_numbers("threshold", threshold=threshold, value=value)
     if not input.meta.kind.is_floating_point:
         threshold, value = int(threshold), int(value)
-    return threshold_op(input, threshold=threshold, value=value)
+    return threshold_op, (input,), (threshold, value)
 
 
 @elementwise(name="_hardtanh")
@@ -159,19 +160,20 @@ def tanhshrink(input: Tensor) -> Tensor:
 # ---------------------------------------------------------------- exponential units
 @elementwise(name="_elu", check=floating("elu_cpu"))
 def elu_op(input: Expr, *, alpha: float, scale: float) -> Expr:
-    return s.where(input > 0, scale * input, scale * alpha * s.expm1(input))
+    return s.where(input <= 0, scale * alpha * s.expm1(input), scale * input)
 
 
 @elu_op.partial("input")
 def _(input: Expr, alpha: Expr, scale: Expr) -> Expr:
-    return s.where(input > 0, scale, scale * alpha * s.exp(input))
+    return s.where(input <= 0, scale * alpha * s.exp(input), scale)
 
 
-@composite(method=False, inplace="write")
+@one_op(method=False, inplace="write")
 def elu(input: Tensor, alpha: float = 1.0) -> Tensor:
     """Each element, alpha * (exp(x) - 1) where it is negative."""
-    check_numbers("elu", alpha=alpha)
-    return elu_op(input, alpha=alpha, scale=1.0)
+    if type(alpha) is not float:
+        check_numbers("elu", alpha=alpha)
+    return elu_op, (input,), (alpha, 1.0)
 
 
 @composite(method=False, inplace="write")
@@ -182,12 +184,12 @@ def selu(input: Tensor) -> Tensor:
 
 @elementwise(name="_celu", check=floating("elu_cpu"))
 def celu_op(input: Expr, *, alpha: float) -> Expr:
-    return s.where(input > 0, input, alpha * s.expm1(input / alpha))
+    return s.where(input <= 0, alpha * s.expm1(input / alpha), input)
 
 
 @celu_op.partial("input")
 def _(input: Expr, alpha: Expr) -> Expr:
-    return s.where(input > 0, 1.0, s.exp(input / alpha))
+    return s.where(input <= 0, s.exp(input / alpha), 1.0)
 
 
 @composite(method=False, inplace="write")
@@ -213,7 +215,7 @@ def gelu(input: Tensor, *, approximate: str = "none") -> Tensor:
     """input times the normal distribution's probability of a value below it. RuntimeError unless `approximate` is none or tanh."""
     if approximate not in ("none", "tanh"):
         raise RuntimeError("approximate argument must be either none or tanh.")
-    return gelu_op(input, approximate=approximate)
+    return Dispatch.invoke(gelu_op, (input,), (approximate,))
 
 
 @elementwise(name="_silu", check=floating("silu_cpu"))
@@ -221,10 +223,10 @@ def silu_op(input: Expr) -> Expr:
     return input * s.sigmoid(input)
 
 
-@composite(method=False, inplace="write")
+@one_op(method=False, inplace="write")
 def silu(input: Tensor) -> Tensor:
     """input * sigmoid(input)."""
-    return silu_op(input)
+    return silu_op, (input,), ()
 
 
 @elementwise(name="_mish", check=floating("mish_cpu"))
@@ -253,8 +255,9 @@ def _(input: Expr, beta: Expr, threshold: Expr) -> Expr:
 @composite(method=False)
 def softplus(input: Tensor, beta: float = 1.0, threshold: float = 20.0) -> Tensor:
     """log(1 + exp(beta * input)) / beta, and the input itself where beta * input > threshold."""
-    check_numbers("softplus", beta=beta, threshold=threshold)
-    return softplus_op(input, beta=beta, threshold=threshold)
+    if type(beta) is not float or type(threshold) is not float:
+        check_numbers("softplus", beta=beta, threshold=threshold)
+    return Dispatch.invoke(softplus_op, (input,), (beta, threshold))
 
 
 @elementwise(name="_logsigmoid", node="LogSigmoidBackward0", check=floating("log_sigmoid_cpu"))

@@ -9,7 +9,7 @@ from .._core.dtypes import float64
 from .._expr import Expr
 from .._expr import scalar as s
 from .checks import check_alpha, check_fits, is_tensor, no_bool, no_bool_message, not_implemented, subtraction
-from .kinds import Tensor, composite
+from .kinds import Tensor, composite, one_op
 from .maps import Elementwise, elementwise
 
 BOTH = ("input", "other")
@@ -50,28 +50,28 @@ def rsub_scaled(input: Expr, other: Expr, *, alpha: float = 1) -> Expr:
     return other - alpha * input
 
 
-@composite(inplace="write", augments="add")
+@one_op(inplace="write", augments="add")
 def add(input: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:
     """input + alpha * other; shapes broadcast, dtypes promote."""
-    if alpha == 1 and alpha is not True:
-        return add_op(input, other)
-    return add_scaled(input, other, alpha=check_alpha("add", (input, other), alpha))
+    if type(alpha) is int and alpha == 1:
+        return add_op, (input, other), ()
+    return add_scaled, (input, other), (check_alpha("add", (input, other), alpha),)
 
 
-@composite(inplace="write", augments="sub", aliases=("subtract",))
+@one_op(inplace="write", augments="sub", aliases=("subtract",))
 def sub(input: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:
     """input - alpha * other; shapes broadcast, dtypes promote. RuntimeError for truth values."""
-    if alpha == 1 and alpha is not True:
-        return sub_op(input, other)
-    return sub_scaled(input, other, alpha=check_alpha("sub", (input, other), alpha))
+    if type(alpha) is int and alpha == 1:
+        return sub_op, (input, other), ()
+    return sub_scaled, (input, other), (check_alpha("sub", (input, other), alpha),)
 
 
-@composite(method=False)
+@one_op(method=False)
 def rsub(input: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:
     """other - alpha * input; shapes broadcast, dtypes promote. RuntimeError for truth values."""
-    if alpha == 1 and alpha is not True:
-        return rsub_op(input, other)
-    return rsub_scaled(input, other, alpha=check_alpha("rsub", (input, other), alpha))
+    if type(alpha) is int and alpha == 1:
+        return rsub_op, (input, other), ()
+    return rsub_scaled, (input, other), (check_alpha("rsub", (input, other), alpha),)
 
 
 # ---------------------------------------------------------------- products and quotients
@@ -97,19 +97,19 @@ def div_floor(input: Expr, other: Expr) -> Expr:
     return s.floor_divide(input, other)
 
 
-@composite(inplace="write", augments="truediv", aliases=("divide", "true_divide"))
+@one_op(inplace="write", augments="truediv", aliases=("divide", "true_divide"))
 def div(input: Tensor, other: Any, *, rounding_mode: str | None = None) -> Tensor:
     """input / other; with `rounding_mode` "trunc" or "floor" the quotient is rounded, and integers stay integers.
 
     RuntimeError for another mode, or where an integer is divided by zero.
     """
     if rounding_mode is None:
-        return div_op(input, other)
+        return div_op, (input, other), ()
     if rounding_mode == "floor":
-        return div_floor(input, other)
+        return div_floor, (input, other), ()
     if rounding_mode != "trunc":
         raise RuntimeError(f"div expected rounding_mode to be one of None, 'trunc', or 'floor' but found '{rounding_mode}'")
-    return div_trunc(input, other, whole=not div_trunc.compute_dtype((input, other)).is_floating_point)
+    return div_trunc, (input, other), (not div_trunc.compute_dtype((input, other)).is_floating_point,)
 
 
 @composite(name="__rdiv__", operator="rtruediv", public=False)
@@ -129,11 +129,11 @@ def addcmul_op(input: Expr, tensor1: Expr, tensor2: Expr, *, value: float = 1) -
     return input + value * tensor1 * tensor2
 
 
-@composite(inplace="write")
+@one_op(inplace="write")
 def addcmul(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Any = 1) -> Tensor:
     """input + value * tensor1 * tensor2; shapes broadcast, dtypes promote."""
     whole = all(is_tensor(x) and not x.meta.kind.is_floating_point for x in (input, tensor1, tensor2))
-    return addcmul_op(input, tensor1, tensor2, value=int(value) if whole else value)
+    return addcmul_op, (input, tensor1, tensor2), (int(value) if whole else value,)
 
 
 @elementwise(name="_addcdiv")
@@ -141,19 +141,20 @@ def addcdiv_op(input: Expr, tensor1: Expr, tensor2: Expr, *, value: float = 1) -
     return input + value * (tensor1 / tensor2)
 
 
-@composite(inplace="write")
+@one_op(inplace="write")
 def addcdiv(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Any = 1) -> Tensor:
     """input + value * tensor1 / tensor2; shapes broadcast, dtypes promote. RuntimeError where two integers would be divided."""
     if all(is_tensor(x) and not x.meta.kind.is_floating_point for x in (tensor1, tensor2)):
         raise RuntimeError("Integer division with addcdiv is no longer supported, and in a future  release addcdiv will perform a true division of "
                            "tensor1 and tensor2. The historic addcdiv behavior can be implemented as (input + value * torch.trunc(tensor1 / tensor2))"
                            ".to(input.dtype) for integer inputs and as (input + value * tensor1 / tensor2) for float inputs.")  # fmt: skip
-    return addcdiv_op(input, tensor1, tensor2, value=value)
+    return addcdiv_op, (input, tensor1, tensor2), (value,)
 
 
 # ---------------------------------------------------------------- signs
 @elementwise(operator="neg", aliases=("negative",), check=no_bool_message(
-    "Negation, the `-` operator, on a bool tensor is not supported. If you are trying to invert a mask, use the `~` or `logical_not()` operator instead."))  # fmt: skip
+    "Negation, the `-` operator, on a bool tensor is not supported. If you are trying to invert a mask, use the `~` or `logical_not()` "
+    "operator instead."))  # fmt: skip
 def neg(input: Expr) -> Expr:
     """Negative of each element. RuntimeError for truth values."""
     return -input
@@ -205,17 +206,17 @@ def check_pow(op: Elementwise, operands: Sequence[Any], statics: Sequence[Any]) 
     check_fits(exponent, kind)
 
 
-@elementwise(operator="pow", node="PowBackward1", nodes={"ts": "PowBackward0", "st": "PowBackward2"}, numbers=("input", "exponent"), keep_result=True,
-             constants={"exponent": (0, 1, 2, 3, 0.5, -0.5, -1, -2)}, check=check_pow)  # fmt: skip
+@elementwise(operator="pow", node="PowBackward1", nodes={"ts": "PowBackward0", "st": "PowBackward2"}, numbers=("input", "exponent"),
+             keep_result=True, constants={"exponent": (0, 1, 2, 3, 0.5, -0.5, -1, -2)}, check=check_pow)  # fmt: skip
 def pow(input: Expr, exponent: Expr) -> Expr:
     """input to the power of exponent; either may be a number. RuntimeError for integers to a negative number."""
     return input**exponent
 
 
-@composite(inplace="write")
+@one_op(inplace="write")
 def square(input: Tensor) -> Tensor:
     """Square of each element."""
-    return pow(input, 2)
+    return pow, (input, 2), ()
 
 
 @composite(inplace="write")

@@ -60,8 +60,8 @@ def restored(tensor: Tensor, shape: Shape, dims: Shape, keepdim: bool) -> Tensor
     return tensor if keepdim or not shape else tensor.reshape(kept_shape(shape, dims, True))
 
 
-def in_single(function: Callable[..., Array]) -> Callable[..., Array]:
-    """A function of arrays that computes float16 in float32."""
+def in_half(function: Callable[..., Array]) -> Callable[..., Array]:
+    """A function of arrays, the first of them float16, computed in float32."""
 
     @functools.wraps(function)
     def call(array: Array, *rest: Any) -> Array:

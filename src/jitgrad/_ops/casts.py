@@ -68,16 +68,6 @@ def _(grad: Array, needs: tuple[bool, bool], like: tuple[Meta, Meta]) -> tuple[A
     return first, cast(unbroadcast(grad, like[1].shape), like[1].dtype) if needs[1] else None
 
 
-@linear(node="ZeroBackward0", name="_zero")
-def zero_op(input: Array) -> Array:
-    return np.zeros(input.shape, input.dtype)
-
-
-@zero_op.adjoint
-def _(grad: Array) -> Array:
-    return np.zeros(grad.shape, grad.dtype)
-
-
 # ---------------------------------------------------------------- faces
 def as_dtype(function: str, kind: Any) -> Dtype:
     """A dtype argument; TypeError for what is none."""

@@ -81,6 +81,14 @@ for _op in (amax_op, amin_op):
         return restored(grad, shape, dims, keepdim) * mask / mask.sum(dims, keepdim=True)
 
 
+    @_op.fused
+    def _(grad: Array, input: Array, result: Array, dims: Shape) -> Array:
+        shape = kept_shape(input.shape, dims, True)
+        mask = input == result.reshape(shape)
+        with np.errstate(all="ignore"):
+            return np.asarray(grad.reshape(shape) * mask / mask.sum(dims, keepdims=True).astype(grad.dtype))
+
+
 # ---------------------------------------------------------------- along one axis, with indices
 @general(differentiable=(), name="_extreme_index")
 def index_op(input: Array, dim: int | None, keepdim: bool, sign: float) -> Array:

@@ -10,6 +10,7 @@ from .._core.errors import argument_error, bracketed
 from .._core.meta import Meta
 from .._core.shapes import broadcast_shapes, wrap_dim
 from .kinds import Array, Index, Tensor, composite, general, linear
+from .outputs import into
 from .places import Key, add_at, add_by_key, add_rows, key_shape, numpy_key, outside, take_at, take_rows
 
 LONG = np.dtype(np.int64)
@@ -87,14 +88,18 @@ def _(grad: Array, index: Array, like: Any, dim: int) -> Array:
 @linear(node="IndexAddBackward0", name="_index_add")
 def index_add_op(input: Array, source: Array, index: Index, dim: int, alpha: Any) -> Array:
     result = copied(input)
-    add_rows(result, index, source if alpha == 1 else (source * alpha).astype(result.dtype), dim)
+    add_rows(result, index, scaled(source, alpha), dim)
     return result
+
+
+def scaled(array: Array, alpha: Any) -> Array:
+    """alpha times an array, in its dtype."""
+    return array if alpha == 1 else np.asarray(array * np.asarray(alpha).astype(array.dtype))
 
 
 @index_add_op.adjoint
 def _(grad: Array, needs: tuple[bool, bool], index: Array, dim: int, alpha: Any) -> tuple[Array | None, Array | None]:
-    taken = take_rows(grad, index, dim) if needs[1] else None
-    return grad if needs[0] else None, taken if taken is None or alpha == 1 else (taken * alpha).astype(grad.dtype)
+    return grad if needs[0] else None, scaled(take_rows(grad, index, dim), alpha) if needs[1] else None
 
 
 @linear(node="IndexCopyBackward0", name="_index_copy")
@@ -134,7 +139,7 @@ def index_fill_by_op(input: Array, value: Array, index: Index, dim: int) -> Arra
 
 @index_fill_by_op.rule
 def _(grad: Tensor, needs: tuple[bool, bool], index: Tensor, dim: int) -> tuple[Tensor | None, Tensor | None]:
-    return grad.index_fill(dim, index, 0) if needs[0] else None, grad.index_select(dim, index).sum() if needs[1] else None
+    return grad.index_fill(dim, index, 0) if needs[0] else None, grad.index_select(dim, index.unique()).sum() if needs[1] else None
 
 
 # ---------------------------------------------------------------- by mask
@@ -216,11 +221,6 @@ def counted_op(input: Array, length: int) -> Array:
     return counted(input, length)
 
 
-@general(name="_nonzero", differentiable=())
-def nonzero_op(input: Array) -> Array:
-    return np.argwhere(input) if input.ndim else np.zeros((int(bool(input)), 0), LONG)
-
-
 # ---------------------------------------------------------------- faces
 def vector_index(function: str, input: Tensor, dim: int, index: Tensor, kind: type[Exception]) -> tuple[Tensor, int]:
     """An int64 vector within bounds and the axis, counted from 0."""
@@ -239,11 +239,11 @@ def vector_index(function: str, input: Tensor, dim: int, index: Tensor, kind: ty
 
 def is_index(index: Tensor) -> bool:
     """Whether a tensor is of int64 or int32."""
-    return index.meta.dtype.char in "li" or index.meta.dtype == LONG
+    return index.meta.kind.name in ("int64", "int32")
 
 
 @composite
-def index_select(input: Tensor, dim: int, index: Tensor) -> Tensor:
+def index_select(input: Tensor, dim: int, index: Tensor, *, out: Any = None) -> Tensor:
     """The slices at the indices of a vector along an axis, as a copy. IndexError where one is out of range."""
     need_tensor("index_select", "index", 2, index)
     wrap_dim(dim, input.ndim)
@@ -254,7 +254,7 @@ def index_select(input: Tensor, dim: int, index: Tensor) -> Tensor:
     if not input.ndim and index.meta.numel != 1:
         raise RuntimeError(f"index_select(): Index to scalar can have only 1 value, got {index.meta.numel} value(s)")
     index, at = vector_index("index_select", input, dim, index, IndexError)
-    return index_select_op(input, index, at)
+    return into("index_select", out, index_select_op(input, index, at), input, index)
 
 
 @composite(inplace="write")
@@ -274,6 +274,8 @@ def index_add(input: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: 
                            f"{bracketed(input.shape)} source.shape = {bracketed(source.shape)}")  # fmt: skip
     if index.meta.numel != count:
         raise RuntimeError(f"index_add_(): Number of indices ({index.meta.numel}) should be equal to source.size(dim): ({count}), for dim: {at}")
+    if isinstance(alpha, float) and not input.meta.kind.is_floating_point:
+        raise RuntimeError("For integral input tensors, argument alpha must not be a floating point number.")
     index, at = vector_index("index_add", input, dim, index, RuntimeError)
     return index_add_op(input, source, index, at, alpha)
 
@@ -323,13 +325,13 @@ def index_fill(input: Tensor, dim: int, index: Tensor, value: Any) -> Tensor:
 
 
 @composite
-def masked_select(input: Tensor, mask: Tensor) -> Tensor:
+def masked_select(input: Tensor, mask: Tensor, *, out: Any = None) -> Tensor:
     """The elements where `mask` is True, as a vector; the two broadcast."""
     need_tensor("masked_select", "mask", 1, mask)
     if mask.meta.dtype != np.bool_:
         raise RuntimeError("masked_select: expected BoolTensor for mask")
     broadcast_shapes(mask.meta.shape, input.meta.shape)
-    return masked_select_op(input, mask)
+    return into("masked_select", out, masked_select_op(input, mask), input, mask)
 
 
 @composite(inplace="write")
@@ -347,10 +349,10 @@ def masked_scatter(input: Tensor, mask: Tensor, source: Tensor) -> Tensor:
 
 
 @composite
-def take(input: Tensor, index: Tensor) -> Tensor:
+def take(input: Tensor, index: Tensor, *, out: Any = None) -> Tensor:
     """Elements by their number in row-major order; negative ones count from the end. IndexError out of range."""
     check_flat("take", input, index)
-    return take_op(input, index)
+    return into("take", out, take_op(input, index), input, index)
 
 
 @composite(inplace="write")
@@ -376,16 +378,3 @@ def check_flat(function: str, input: Tensor, index: Tensor) -> None:
     bad = array[(array < -length) | (array >= length)]
     if bad.size:
         raise IndexError(f"out of range: tried to access index {int(bad.flat[0])} on a tensor of {length} elements.")
-
-
-@composite
-def nonzero(input: Tensor, *, as_tuple: bool = False) -> Any:
-    """The indices of the elements that are not zero: a row each, or with `as_tuple` a vector per axis."""
-    found = nonzero_op(input)
-    return found if not as_tuple else (found if input.ndim else nonzero_op(input.view(1))).unbind(1)
-
-
-@composite
-def argwhere(input: Tensor) -> Tensor:
-    """The indices of the elements that are not zero, a row each."""
-    return nonzero_op(input)

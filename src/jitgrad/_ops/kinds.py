@@ -9,6 +9,7 @@ several).
 
 from __future__ import annotations
 
+import functools
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, Final
@@ -76,6 +77,8 @@ class Op:
     def __call__(self, *arguments: Any, **named: Any) -> Any:
         """Call the op on tensors: inputs, then statics (by position or name)."""
         count = len(self.inputs)
+        if not named and not self.variadic and len(arguments) >= count:
+            return Dispatch.invoke(self, arguments[:count], arguments[count:])
         inputs = arguments[:count] + tuple(named.pop(name, None) for name in self.inputs[len(arguments) :])
         given = arguments[count:]
         statics = given + tuple(named.pop(name, self.defaults.get(name)) for name in self.statics[len(given) :])
@@ -123,6 +126,9 @@ class General(Op):
         self.saves = tuple((name, tuple(names.index(n) for n in readers) if readers is not None else None) for name, readers in wanted.items())
         self.backward: Injected | None = None
         self.accelerator: Injected | None = None
+        self.whole = self.variadic or len(self.differentiable) == len(self.inputs)
+        self.places = {name: index for index, name in enumerate(self.statics)}
+        self.recipes: dict[tuple[bool, ...], Any] = {}  # how calls are recorded, kept by the tensor layer
 
     def forward(self, arrays: tuple[Any, ...], statics: tuple[Any, ...]) -> Any:
         if self.variadic:
@@ -209,7 +215,7 @@ def linear(*function: Function, **options: Any) -> Any:
 class Face:
     """A public function over tensors, from which `tools/gen_api.py` writes methods and functions.
 
-    `planned` says that `_tensor/planned.py` has its common case spelled out under the same name.
+    `planned` names the module of `_tensor` that has its common case spelled out under the same name.
 
     `inplace` is "write" where torch has an in-place twin, "view" where that twin changes the shape of the tensor itself, "only" where
     torch has the twin alone; `augments` names the operator whose augmented assignment (`+=`) that twin is. `numpy` lets `dim` and
@@ -218,7 +224,7 @@ class Face:
 
     def __init__(self, function: Function, *, name: str | None = None, method: bool = True, public: bool = True, inplace: str = "",
                  aliases: Sequence[str] = (), operator: str = "", augments: str = "", prop: bool = False,
-                 planned: bool = False, numpy: bool = False) -> None:  # fmt: skip
+                 planned: str = "", numpy: bool = False) -> None:  # fmt: skip
         self.function = function
         self.name = name or function.__name__.rstrip("_")
         self.method, self.public, self.inplace, self.aliases = method, public, inplace, tuple(aliases)
@@ -242,3 +248,24 @@ def composite(*function: Function, **options: Any) -> Any:
         return function
 
     return make(function[0]) if function else make
+
+
+ONE_OP: Final[dict[Any, Function]] = {}
+
+
+def one_op(**options: Any) -> Any:
+    """Declare a face that comes down to one call of an op: the function returns (op, inputs, statics) of it.
+
+    Its in-place twin then writes where it reads, without a second array, when nothing is recorded.
+    """
+
+    def make(choose: Function) -> Function:
+        @functools.wraps(choose)
+        def face(*arguments: Any, **named: Any) -> Any:
+            return Dispatch.invoke(*choose(*arguments, **named))
+
+        ONE_OP[face] = choose
+        composite(**options)(face)
+        return face
+
+    return make

@@ -1,8 +1,8 @@
 """Elementwise ops: one scalar expression, from which kernels and all derivatives follow.
 
 An `Elementwise` op is the face (operands may be tensors or Python numbers, flags choose the expression); for each combination of
-those it has a `Map`: an expression over variables (tensor operands) and params (numbers, passed at run time, so that no kernel is
-compiled per number). The partial derivative of a Map is a Map again, with the incoming gradient as one more input.
+those it has a `Map` (`derived.py`): an expression over variables (tensor operands) and params (numbers, passed at run time, so that
+no kernel is compiled per number).
 """
 
 from __future__ import annotations
@@ -14,160 +14,25 @@ from typing import Any, Final
 
 import numpy as np
 
-from .._core.dtypes import Category, default_dtype, dtype, float32, int64, result_dtype, scalar_dtype
-from .._core.meta import Meta, meta_for
+from .._core.dtypes import Category, default_dtype, dtype, int64, result_dtype, scalar_dtype
 from .._core.shapes import broadcast_shapes
-from .._expr import Expr, const, derivative, free_params, free_variables, is_condition, scalar, stays_finite, substitute, trace, var
-from .._kernels.maps import map_kernel, reserve_kernel
+from .._expr import Expr, const, trace
+from .._kernels.maps import reserve_kernel
 from .._kernels.registry import Kernel
-from .kinds import OPS, Function, Op, camel
+from .derived import RESULT, Array, Map, cast
+from .kinds import OPS, Dispatch, Function, Op
 
-Array = np.ndarray[Any, Any]
 NUMBERS: Final = (int, float, bool, np.number, np.bool_)
-RESULT: Final = "result"
-
-
-class Map:
-    """An elementwise function of fixed inputs and params.
-
-    `saves[i]` names what the gradient of differentiable input i reads: inputs, or `result`. `backward(needs)` is the kernel pair that
-    computes the needed gradients in one pass, `partial(i)` one of them as a Map, for a recorded backward. A node has `width` edges, of
-    which input k has number `slots[k]`; the others belong to operands that are numbers, which torch counts too.
-    """
-
-    def __init__(self, name: str, node: str, inputs: tuple[str, ...], params: tuple[str, ...], output: Expr, *,
-                 conditions: frozenset[str] = frozenset(), keep_result: bool = False,
-                 explicit: dict[str, Expr] | None = None, edges: Sequence[str] | None = None, refuses: str = "",
-                 order: int = 0) -> None:  # fmt: skip
-        self.order = order
-        self.name, self.node, self.inputs, self.params, self.output = name, node, inputs, params, output
-        self.conditions = conditions
-        self.is_condition = is_condition(output) or (output.op == "var" and output.name in conditions)
-        self._keep_result = keep_result
-        self._explicit = explicit or {}
-        self._refuses = refuses
-        named = [name for name in inputs if name not in conditions] if edges is None else list(edges)
-        self.width = len(named)
-        self.slots = tuple(named.index(name) if name in named else -1 for name in inputs)
-
-    @functools.cached_property
-    def kernels(self) -> Pair:
-        """The forward."""
-        return Pair(self.name, (self.output,), self.inputs, self.params, self.conditions)
-
-    @functools.cached_property
-    def differentiable(self) -> tuple[int, ...]:
-        """Which inputs a gradient can flow to."""
-        return () if self.is_condition else tuple(i for i, name in enumerate(self.inputs) if name not in self.conditions)
-
-    @functools.cached_property
-    def partials(self) -> tuple[Expr, ...]:
-        """The derivative by each differentiable input, over the inputs and `result`."""
-        if self._refuses:
-            raise RuntimeError(f"derivative for aten::{self._refuses} is not implemented")
-        return tuple(self._partial(self.inputs[i]) for i in self.differentiable)
-
-    def _partial(self, name: str) -> Expr:
-        if name in self._explicit:
-            return self._explicit[name]
-        found = derivative(self.output, var(name))
-        return substitute(found, {self.output: var(RESULT)}) if self._keep_result and self.output.args else found
-
-    @functools.cached_property
-    def saves(self) -> tuple[tuple[str, ...], ...]:
-        if self._refuses:
-            return ((),) * len(self.differentiable)
-        order = (*self.inputs, RESULT)
-        return tuple(tuple(name for name in order if name in free_variables(partial)) for partial in self.partials)
-
-    def saved(self, needs: Sequence[bool]) -> tuple[str, ...]:
-        """The union of what the needed gradients read, in the order inputs, result. `needs` is per differentiable input."""
-        wanted = {name for names, need in zip(self.saves, needs, strict=True) if need for name in names}
-        return tuple(name for name in (*self.inputs, RESULT) if name in wanted)
-
-    @functools.cached_property
-    def cotangents(self) -> tuple[Expr, ...]:
-        """For each differentiable input grad times the partial; see `times`."""
-        # the result stands for the expression it came from, which tells whether it may be infinite
-        written = {var(RESULT): self.output}
-        return tuple(times(var(self.incoming), partial, written) for partial in self.partials)
-
-    @property
-    def incoming(self) -> str:
-        """The name of the incoming gradient: `grad`, or, of a derivative that has one already, `grad1` ..."""
-        return f"grad{self.order or ''}"
-
-    @functools.lru_cache(maxsize=None)  # noqa: B019  (Maps live as long as the process)
-    def backward(self, needs: tuple[bool, ...]) -> Pair:
-        """One kernel for all needed gradients; inputs grad and what is saved for them."""
-        places = [place for place, need in enumerate(needs) if need]
-        outputs = tuple(self.cotangents[place] for place in places)
-        tag = "_".join(self.inputs[self.differentiable[place]] for place in places)
-        inputs = (self.incoming, *self.saved(needs))
-        return Pair(f"{self.name}_backward_{tag}", outputs, inputs, self.params, self.conditions & set(inputs))
-
-    @functools.lru_cache(maxsize=None)  # noqa: B019
-    def partial(self, place: int) -> Map:
-        """The gradient of one input as a Map over grad and what it reads."""
-        held = f"{RESULT}{self.order}"  # this Map's result is an ordinary input of its derivative
-        inputs = (self.incoming, *(held if name == RESULT else name for name in self.saves[place]))
-        output = substitute(self.cotangents[place], {var(RESULT): var(held)})
-        name = f"{self.name}_backward_{self.inputs[self.differentiable[place]]}"
-        return Map(name, self.node.removesuffix("0") + "Backward0", inputs, self.params, output, conditions=self.conditions & set(inputs), order=self.order + 1)
-
-    def __repr__(self) -> str:
-        return f"<map {self.name}({', '.join((*self.inputs, *self.params))})>"
-
-
-def times(grad: Expr, partial: Expr, written: dict[Expr, Expr]) -> Expr:
-    """The product of the incoming gradient and a partial, as one would write it by hand.
-
-    A choice stays a choice, so that a gradient that does not pass is zero whatever it was; a gradient of zero stays zero where the
-    partial may be infinite or NaN; a division by y divides the gradient.
-    """
-    if partial.op == "const" and partial.value in (0, 1):
-        return grad if partial.value == 1 else const(0.0)
-    if partial.op == "where":
-        condition, yes, no = partial.args
-        return scalar.where(condition, times(grad, yes, written), times(grad, no, written))
-    if stays_finite(substitute(partial, written)):
-        return grad * partial
-    if partial.op == "div" and partial.args[0].op == "const" and partial.args[0].value == 1:
-        return scalar.where(grad == 0, grad, grad / partial.args[1])
-    return scalar.zmul(grad, partial)
-
-
-class Pair:
-    """The two kernels of a Map: for C-contiguous operands of one shape, and for all others. The arguments are the same:
-    inputs, params, outputs; outputs are C-contiguous and of the full shape."""
-
-    __slots__ = ("flat", "outputs", "strided")
-
-    def __init__(self, name: str, outputs: tuple[Expr, ...], inputs: tuple[str, ...], params: tuple[str, ...], conditions: frozenset[str]) -> None:
-        self.outputs = outputs
-        self.flat: Kernel = map_kernel(name, outputs, inputs, params, conditions, strided=False)
-        self.strided: Kernel = map_kernel(name + "_strided", outputs, inputs, params, conditions, strided=True)
-
-    def __call__(self, arrays: Sequence[Array], params: Sequence[Any], outs: Sequence[Array]) -> None:
-        """Run on arrays of one dtype (conditions bool) that broadcast to the shape of `outs`."""
-        shape, kind = outs[0].shape, outs[0].dtype
-        if kind.kind == "b":
-            kind = next((array.dtype for array in arrays if array.dtype.kind != "b"), kind)
-        for array in arrays:
-            if array.shape != shape or not array.flags.c_contiguous:
-                self.strided[kind](*arrays, *params, *outs)
-                return
-        self.flat[kind](*arrays, *params, *outs)
 
 
 class Bound:
-    """A call of an elementwise op after promotion: the Map, its tensors and arrays, the params, shape and dtypes."""
+    """A call of an elementwise op after promotion: the Map, a letter per operand, its tensors and arrays, the params, shape and dtypes."""
 
-    __slots__ = ("arrays", "compute", "map", "out", "params", "shape", "tensors")
+    __slots__ = ("arrays", "compute", "form", "map", "out", "params", "shape", "tensors")
 
-    def __init__(self, map: Map, tensors: tuple[Any, ...], arrays: tuple[Array, ...], params: tuple[Any, ...],
+    def __init__(self, map: Map, form: str, tensors: tuple[Any, ...], arrays: tuple[Array, ...], params: tuple[Any, ...],
                  shape: tuple[int, ...], compute: np.dtype[Any], out: np.dtype[Any]) -> None:  # fmt: skip
-        self.map, self.tensors, self.arrays, self.params = map, tensors, arrays, params
+        self.map, self.form, self.tensors, self.arrays, self.params = map, form, tensors, arrays, params
         self.shape, self.compute, self.out = shape, compute, out
 
 
@@ -180,8 +45,9 @@ class Elementwise(Op):
     hold is compared as int64). `keep_result` lets the backward read the result instead of recomputing it.
 
     `nodes` gives the node's name for a combination of operands, a letter each, t a tensor and s a number; its edges are then the
-    tensors', else one per operand as torch has it, or per name in `edges`. `constants` are values of a number operand that go into the expression, because it
-    gets simpler by them. `refuses` is what torch calls an op that has no derivative; `floats` is False for an op of integers alone.
+    tensors', else one per operand as torch has it, or per name in `edges`. `constants` are values of a number operand that go into the
+    expression, because it gets simpler by them. `refuses` is what torch calls an op that has no derivative; `floats` is False for an op
+    of integers alone.
     """
 
     kind = "elementwise"
@@ -205,13 +71,23 @@ class Elementwise(Op):
         self.nodes, self.edges = dict(nodes or {}), tuple(edges) or self.inputs
         self.constants = {name: {float(value): spell_number(value) for value in values} for name, values in (constants or {}).items()}
         self.explicit: dict[str, Callable[..., Expr]] = {}
+        self.plans: dict[tuple[Any, ...], Any] = {}  # calls seen before, kept by the tensor layer
         self.operator, self.aliases, self.method, self.public = operator, tuple(aliases), method, public
         self.inplace, self.floats = inplace, floats
         self.module = function.__module__.rpartition(".")[2]
 
+    def __call__(self, *arguments: Any, **named: Any) -> Any:
+        """Call the op on operands, by position, and numbers and flags, by name."""
+        if len(arguments) != len(self.inputs) or not named.keys() <= set(self.statics):
+            return super().__call__(*arguments, **named)
+        statics = tuple([named[name] if name in named else self.defaults[name] for name in self.statics]) if named else ()
+        return Dispatch.invoke(self, arguments, statics)
+
     def reserve(self, spec: str, needs: tuple[bool, ...] | None = None) -> int:
         """Register the flat kernel of the plain call, or of its backward, before anything is derived; returns its number."""
-        name = self.name if needs is None else f"{self.name}_backward_" + "_".join(n for n, need in zip(self.inputs, needs, strict=True) if need)
+        name = self.name
+        if needs is not None:
+            name += "_backward_" + "_".join(n for n, need in zip(self.inputs, needs, strict=True) if need)
 
         def flat() -> Kernel:
             found = self.map("t" * len(self.inputs))
@@ -228,7 +104,7 @@ class Elementwise(Op):
 
         return declare
 
-    @functools.lru_cache(maxsize=None)  # noqa: B019  (ops live as long as the process)
+    @functools.cache  # noqa: B019  (ops live as long as the process)
     def map(self, form: str, fixed: tuple[str, ...] = (), flags: tuple[Any, ...] = ()) -> Map:
         """The Map for operands that are tensors (t), numbers (s) or constants (c, whose spellings are in `fixed`), and given flags."""
         kinds = dict(zip(self.inputs, form, strict=True))
@@ -255,12 +131,20 @@ class Elementwise(Op):
         words += [str(value) for value in flags if value is not None]
         return "".join("_" + word for word in words)
 
+    def key_of(self, place: int, number: Any) -> Any:
+        """What a call depends on of a number: its type, or its spelling where the expression has it."""
+        known = self.constants.get(self.inputs[place]) if self.constants else None
+        return known.get(number, type(number)) if known else type(number)
+
     def resolve(self, operands: Sequence[Any], statics: Sequence[Any]) -> Bound:
         """Promotion, casts and the broadcast shape of a call.
 
         Operands are tensors or numbers. Raises TypeError for others, RuntimeError where the shapes don't broadcast.
         """
-        form, fixed, numbers, tensors = "", (), (), ()
+        form = ""
+        fixed: tuple[str, ...] = ()
+        numbers: tuple[Any, ...] = ()
+        tensors: tuple[Any, ...] = ()
         for place, (operand, name) in enumerate(zip(operands, self.inputs, strict=True)):
             if hasattr(operand, "meta"):
                 form += "t"
@@ -268,7 +152,7 @@ class Elementwise(Op):
                 continue
             if name not in self.numbers or not isinstance(operand, NUMBERS):
                 raise wrong_operand(self, place, operand)
-            known = self.constants[name].get(operand) if name in self.constants else None
+            known = self.constants[name].get(operand) if name in self.constants else None  # type: ignore[arg-type]
             form += "s" if known is None else "c"
             if known is None:
                 numbers += (operand,)
@@ -280,9 +164,10 @@ class Elementwise(Op):
         shape = tensors[0].meta.shape if len(tensors) == 1 else broadcast_shapes(*(t.meta.shape for t in tensors))
         kind = self.compute_dtype(operands).numpy
         found = self.map(form, fixed, tuple(statics[count:]))
-        arrays = tuple(t.array if t.array.dtype == kind or name in found.conditions else cast(t.array, kind) for t, name in zip(tensors, found.inputs, strict=True))
+        fixed_kind = [name in found.conditions for name in found.inputs]
+        arrays = tuple(t.array if keep or t.array.dtype == kind else cast(t.array, kind) for t, keep in zip(tensors, fixed_kind, strict=True))
         out = np.dtype(bool) if found.is_condition else kind
-        return Bound(found, tensors, arrays, (*numbers, *statics[:count]), shape, kind, out)
+        return Bound(found, form, tensors, arrays, (*numbers, *statics[:count]), shape, kind, out)
 
     def compute_dtype(self, operands: Sequence[Any]) -> dtype:
         """The dtype the expression is computed in."""
@@ -325,27 +210,6 @@ def wrong_operand(op: Elementwise, place: int, operand: Any) -> TypeError:
     return TypeError(f"{op.name.lstrip('_')}(): argument '{op.inputs[place]}' (position {place + 1}) must be Tensor, not {type(operand).__name__}")
 
 
-HALF: Final = np.dtype(np.float16)
-
-
-def cast(array: Array, kind: np.dtype[Any]) -> Array:
-    """The array in another dtype, without a warning for what does not fit."""
-    with np.errstate(all="ignore"):
-        return array.astype(kind)
-
-
-def compute(pair: Pair, arrays: Sequence[Array], params: Sequence[Any], shape: tuple[int, ...], dtypes: Sequence[np.dtype[Any]]) -> list[Array]:
-    """Run a kernel pair into new arrays. float16 is stored only: it is computed in float32."""
-    if any(array.dtype == HALF for array in arrays):
-        wide = [array.astype(np.float32) if array.dtype == HALF else array for array in arrays]
-        outs = [np.empty(shape, np.float32 if kind == HALF else kind) for kind in dtypes]
-        pair(wide, params, outs)
-        return [cast(out, kind) if kind == HALF else out for out, kind in zip(outs, dtypes, strict=True)]
-    outs = [np.empty(shape, kind) for kind in dtypes]
-    pair(arrays, params, outs)
-    return outs
-
-
 def elementwise(*function: Function, **options: Any) -> Any:
     """Declare an elementwise op; see `Elementwise`."""
 
@@ -355,6 +219,3 @@ def elementwise(*function: Function, **options: Any) -> Any:
         return op
 
     return make(function[0]) if function else make
-
-
-__all__ = ["Bound", "Elementwise", "Map", "Pair", "camel", "compute", "elementwise", "float32", "meta_for", "Meta", "free_params"]

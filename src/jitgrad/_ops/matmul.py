@@ -246,7 +246,7 @@ def _stacked(input: Tensor, other: Tensor) -> Tensor:
     return bmm_op(first, second).view(shape)
 
 
-@composite(method=False, name="linear", planned=True)
+@composite(method=False, name="linear", planned="planned")
 def linear_general(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """input @ weight.T + bias: (..., in), (out, in) and (out) give (..., out). RuntimeError where shapes or dtypes don't fit."""
     w, x = weight.meta.shape, input.meta.shape

@@ -10,23 +10,22 @@ import numpy as np
 from .._core.dtypes import promote
 from .._expr import Expr, param, var
 from .._expr import scalar as s
-from .._kernels.reduced import sum_kernel
-from .axes import COMPILED, HALF, SINGLE, Shape, axes_of, kept_shape, restored
+from .._kernels.reduced import BLOCK, middle_kernel, sum_kernel
+from .axes import HALF, SINGLE, Shape, arranged, axes_of, in_half, kept_shape, restored
 from .extremes import LARGEST, SMALLEST, extreme
 from .kinds import Array, Tensor, composite, general
-from .maps import Map, compute
-from .reductions import check_flag, totals
+from .reductions import check_flag
 
 X, P = var("x"), param("p")
 
 
 class Power:
-    """What is summed for an order: the expression, its kernel over all elements and its Map for sums along axes."""
+    """What is summed for an order: the kernels over all elements and along axes."""
 
     def __init__(self, name: str, output: Expr, params: tuple[str, ...] = ()) -> None:
         self.params = params
         self.over_all = sum_kernel(name, output, ("x",), params)
-        self.map = Map(name, "", ("x",), params, output)
+        self.along = middle_kernel(name, output, params)
 
 
 SQUARE, ABSOLUTE = Power("squares", s.square(X)), Power("absolutes", s.abs(X))
@@ -42,12 +41,12 @@ def norm_of(array: Array, order: float, dims: Shape, keepdim: bool) -> Array:
         return extreme(np.abs(array), dims, keepdim, LARGEST if order > 0 else SMALLEST)
     power = POWERS.get(order, POWER)
     numbers = (order,) if power.params else ()
-    if len(dims) == array.ndim and array.dtype.char in COMPILED:
-        out = np.empty(kept_shape(array.shape, dims, keepdim), array.dtype)
+    out = np.empty(kept_shape(array.shape, dims, keepdim), array.dtype)
+    if len(dims) == array.ndim:
         power.over_all[array.dtype](array if array.flags.c_contiguous else array.ravel(order="K"), *numbers, 1.0, out)
     else:
-        (raised,) = compute(power.map.kernels, (array,), numbers, array.shape, [array.dtype])
-        out = totals(raised, dims, keepdim, 1.0, None)
+        array, outer, n, inner = arranged(array, dims)
+        power.along[array.dtype](array, *numbers, outer, n, inner, 1.0, np.empty(min(inner, BLOCK)), out)
     if order == 2:
         return np.sqrt(out, out=out)
     return out if order in (0, 1) else np.power(out, array.dtype.type(1 / order), out=out)
@@ -76,6 +75,32 @@ def _(grad: Tensor, input: Tensor, result: Tensor, order: float, dims: Shape, ke
         return (input.sign() * input.abs().pow(order - 1)).masked_fill(input == 0, 0) * grad * norm.pow(1 - order)
     scale = (grad / norm.pow(order - 1)).masked_fill(norm == 0, 0)
     return (input.sign() * input.abs().pow(order - 1) if order < 2 else input * input.abs().pow(order - 2)) * scale
+
+
+@vector_norm_op.fused
+def _(grad: Array, input: Array, result: Array, order: float, dims: Shape) -> Array:
+    shape = kept_shape(input.shape, dims, True)
+    return np.asarray(norm_back(grad.reshape(shape), input, result.reshape(shape), order, dims))
+
+
+@in_half
+def norm_back(grad: Array, input: Array, norm: Array, order: float, dims: Shape) -> Array:
+    """The rule on arrays."""
+    kind = input.dtype.type
+    with np.errstate(all="ignore"):
+        if order == 0:
+            return grad * input * kind(0)
+        if order == 1:
+            return np.sign(input) * grad
+        if order == 2:
+            return input * np.where(norm == 0, kind(0), grad / norm)
+        size = np.abs(input)
+        if math.isinf(order):
+            mask = (size == norm) | np.isnan(size)
+            return np.sign(input) * ((grad / mask.sum(dims, keepdims=True).astype(input.dtype)) * mask)
+        scale = np.where(norm == 0, kind(0), grad / norm ** kind(order - 1))
+        steep = np.sign(input) * size ** kind(order - 1)
+        return (np.where(input == 0, kind(0), steep) if order < 1 else steep) * scale
 
 
 @composite(method=False)

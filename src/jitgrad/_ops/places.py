@@ -18,7 +18,8 @@ COMPILED = "fd"
 # ---------------------------------------------------------------- bounds
 def outside(index: Array, length: int) -> int | None:
     """An index that is not in 0 .. length - 1, or None. Seen as unsigned, a negative one is larger than any length."""
-    if index.size == 0 or int(np.ascontiguousarray(index).view(np.uint64).max()) < length:
+    index = np.ascontiguousarray(index, np.int64)
+    if index.size == 0 or int(index.view(np.uint64).max()) < length:
         return None
     return int(index[(index < 0) | (index >= length)].flat[0])
 
@@ -62,7 +63,7 @@ def take_rows(array: Array, index: Array, dim: int) -> Array:
 # ---------------------------------------------------------------- single elements
 def element_places(index: Array, dim: int, shape: Shape) -> Array:
     """Where the elements that `gather` reads lie in a C-contiguous array of a shape; `index` has its rank and is within bounds."""
-    if not shape:
+    if not shape or index.size == 0:
         return index
     steps = [math.prod(shape[axis + 1 :]) for axis in range(len(shape))]
     places = index * steps[dim]

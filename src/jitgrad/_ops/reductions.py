@@ -10,9 +10,13 @@ from .._core.dtypes import uint8
 from .._core.errors import bracketed
 from .._core.meta import Meta
 from .._core.shapes import wrap_dims
+from .._expr import var
 from .._kernels import reductions as kernels
+from .._kernels.reduced import BLOCK, middle_kernel, sum_kernel
 from .axes import COMPILED, HALF, LONG, SINGLE, Shape, arranged, axes_of, kept_shape
 from .kinds import Array, Tensor, composite, general, linear
+
+SUM, SUM_MIDDLE = sum_kernel("elements", var("x"), ("x",)), middle_kernel("elements", var("x"))
 
 
 # ---------------------------------------------------------------- sum and mean
@@ -26,7 +30,7 @@ def total(array: Array, divisor: float, kind: Any) -> Array:
     if kind.char not in COMPILED:
         return np.asarray(array.sum(dtype=kind))
     out = np.empty((), kind)
-    kernels.sum_flat[kind](array if array.flags.c_contiguous else array.ravel(order="K"), divisor, out)
+    SUM[kind](array if array.flags.c_contiguous else array.ravel(order="K"), divisor, out)
     return out
 
 
@@ -41,7 +45,7 @@ def totals(array: Array, dims: Shape, keepdim: bool, divisor: float, kind: Any) 
         return np.asarray(array.sum(dims, kind, keepdims=keepdim))
     out = np.empty(kept_shape(array.shape, dims, keepdim), kind)
     array, outer, n, inner = arranged(array, dims)
-    kernels.sum_middle[kind](array, outer, n, inner, divisor, np.empty(min(inner, kernels.BLOCK)), out)
+    SUM_MIDDLE[kind](array, outer, n, inner, divisor, np.empty(min(inner, BLOCK)), out)
     return out
 
 
@@ -111,7 +115,7 @@ def counted(shape: Shape, dims: Shape) -> int:
     return count
 
 
-@composite(name="sum", numpy=True)
+@composite(name="sum", numpy=True, planned="planned_losses")
 def sum_(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
     """Sum of all elements, or along `dim` (an int or several).
 
@@ -123,7 +127,7 @@ def sum_(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = 
     return sum_dims_op(input, axes_of(dim, input.ndim), check_flag("sum", keepdim), kind)
 
 
-@composite(numpy=True)
+@composite(numpy=True, planned="planned_losses")
 def mean(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
     """Mean of all elements, or along `dim` (an int or several); NaN of nothing.
 

@@ -35,3 +35,24 @@ class MinResult(Printed, ValuesIndices):
 
     __slots__ = ()
     title = "min"
+
+
+class SortResult(Printed, ValuesIndices):
+    """Of `sort`."""
+
+    __slots__ = ()
+    title = "sort"
+
+
+class TopkResult(Printed, ValuesIndices):
+    """Of `topk`."""
+
+    __slots__ = ()
+    title = "topk"
+
+
+class KthValueResult(Printed, ValuesIndices):
+    """Of `kthvalue`."""
+
+    __slots__ = ()
+    title = "kthvalue"

@@ -8,7 +8,7 @@ import numpy as np
 
 from .._core.shapes import wrap_dim
 from .._kernels import reductions as kernels
-from .axes import COMPILED, HALF, LONG, SINGLE, Shape, arranged, in_single, kept_shape
+from .axes import COMPILED, HALF, LONG, SINGLE, Shape, arranged, in_half, kept_shape
 from .kinds import Array, Tensor, composite, general, linear
 from .reductions import check_flag
 
@@ -19,7 +19,7 @@ def layout(array: Array, dim: int) -> tuple[Array, int, int, int]:
 
 
 # ---------------------------------------------------------------- sums
-@in_single
+@in_half
 def running_sum(array: Array, dim: int, backwards: bool) -> Array:
     """Sums of the elements up to each one, or from each one on."""
     source, outer, n, inner = layout(array, dim)
@@ -81,7 +81,7 @@ def _(grad: Tensor, factor: Tensor, result: Tensor, dim: int, backwards: bool) -
     return grad_input * shift_op(result, dim, step), grad_input
 
 
-@in_single
+@in_half
 def running_product(array: Array, dim: int, exclusive: bool, backwards: bool) -> Array:
     """Products of the elements up to each one (`exclusive`: before it), or from the other end."""
     source, outer, n, inner = layout(array, dim)

@@ -11,7 +11,7 @@ from .._core.dtypes import bool_, dtype, uint8
 from .._expr import Expr
 from .._expr import scalar as s
 from .checks import C_NAMES, check_fits, check_tensors, fitting, is_tensor, not_implemented
-from .kinds import Tensor, composite
+from .kinds import Dispatch, Tensor, composite, one_op
 from .maps import NUMBERS, Elementwise, elementwise
 
 
@@ -29,23 +29,21 @@ def where(condition: Tensor, input: Any = None, other: Any = None) -> Any:
     """
     if input is None and other is None:
         return condition.nonzero(as_tuple=True)
-    for operand in (input, other):
-        if not is_tensor(operand) and not isinstance(operand, NUMBERS):
-            raise TypeError("where() received an invalid combination of arguments - got "
-                            f"({', '.join(type(x).__name__ for x in (condition, input, other) if x is not None)})")  # fmt: skip
     check_tensors("where", condition=condition)
+    if input is None or other is None:
+        raise TypeError("where() received an invalid combination of arguments - got (Tensor, Tensor)")
     kind = condition.meta.kind
     if kind is uint8:
         condition = condition != 0
     elif kind is not bool_:
         raise RuntimeError(f"where expected condition to be a boolean tensor, but got a tensor with dtype {kind.scalar_name}")
-    return where_op(condition, input, other)
+    return Dispatch.invoke(where_op, (condition, input, other), ())
 
 
 @composite(name="where", public=False)
 def where_method(input: Tensor, condition: Tensor, other: Any) -> Tensor:
     """The tensor where the condition holds, else other; shapes broadcast, dtypes promote."""
-    return where(condition, input, other)  # type: ignore[no-any-return]
+    return where(condition, input, other)
 
 
 # ---------------------------------------------------------------- clamps
@@ -67,8 +65,9 @@ def high(input: Expr, max: Expr) -> Expr:
     return s.minimum(input, max)
 
 
-clamp_low = elementwise(name="_clamp_low", node="ClampBackward0", nodes={"ts": "ClampBackward1"}, numbers=("min",), edges=CLAMP, check=fitting)(low)
-clamp_high = elementwise(name="_clamp_high", node="ClampBackward0", nodes={"ts": "ClampBackward1"}, numbers=("max",), edges=CLAMP, check=fitting)(high)
+ONE_BOUND: dict[str, Any] = {"node": "ClampBackward0", "nodes": {"ts": "ClampBackward1"}, "edges": CLAMP, "check": fitting}
+clamp_low = elementwise(name="_clamp_low", numbers=("min",), **ONE_BOUND)(low)
+clamp_high = elementwise(name="_clamp_high", numbers=("max",), **ONE_BOUND)(high)
 clamp_min_op = elementwise(name="_clamp_min", node="ClampMinBackward1", nodes={"ts": "ClampMinBackward0"}, numbers=("min",), check=fitting)(low)
 clamp_max_op = elementwise(name="_clamp_max", node="ClampMaxBackward1", nodes={"ts": "ClampMaxBackward0"}, numbers=("max",), check=fitting)(high)
 
@@ -89,30 +88,31 @@ def check_bounds(name: str, **bounds: Any) -> None:
         raise TypeError(f"{name}() received an invalid combination of arguments - got (Tensor, {words})")
 
 
-@composite(inplace="write", aliases=("clip",))
+@one_op(inplace="write", aliases=("clip",))
 def clamp(input: Tensor, min: Any = None, max: Any = None) -> Tensor:
     """Each element moved into [min, max] (max wins where min > max); bounds are numbers, tensors or missing; NaN stays.
 
     RuntimeError without any bound, TypeError for a number and a tensor.
     """
-    check_bounds("clamp", min=min, max=max)
+    if type(min) is not float or type(max) is not float:
+        check_bounds("clamp", min=min, max=max)
     if min is None and max is None:
         raise RuntimeError("torch.clamp: At least one of 'min' or 'max' must not be None")
     if max is None:
-        return clamp_low(input, min)
-    return clamp_high(input, max) if min is None else clamp_both(input, min, max)
+        return clamp_low, (input, min), ()
+    return (clamp_high, (input, max), ()) if min is None else (clamp_both, (input, min, max), ())
 
 
-@composite(inplace="write")
+@one_op(inplace="write")
 def clamp_min(input: Tensor, min: Any) -> Tensor:
     """Each element, but at least `min`, a number or a tensor; NaN stays."""
-    return clamp_min_op(input, min)
+    return clamp_min_op, (input, min), ()
 
 
-@composite(inplace="write")
+@one_op(inplace="write")
 def clamp_max(input: Tensor, max: Any) -> Tensor:
     """Each element, but at most `max`, a number or a tensor; NaN stays."""
-    return clamp_max_op(input, max)
+    return clamp_max_op, (input, max), ()
 
 
 # ---------------------------------------------------------------- extrema
@@ -159,7 +159,7 @@ def as_filling(name: str, value: Any, kind: dtype) -> Any:
     return value
 
 
-@composite(inplace="write")
+@one_op(inplace="write")
 def masked_fill(input: Tensor, mask: Tensor, value: Any) -> Tensor:
     """`value`, a number or a tensor without dimensions, where the mask holds, else the element; shapes broadcast.
 
@@ -171,7 +171,7 @@ def masked_fill(input: Tensor, mask: Tensor, value: Any) -> Tensor:
     if is_tensor(value) and value.meta.shape:
         raise RuntimeError("masked_fill_ only supports a 0-dimensional value tensor, but got tensor with "
                            f"{len(value.meta.shape)} dimension(s).")  # fmt: skip
-    return masked_fill_op(input, mask, as_filling("masked_fill", value, input.meta.kind))
+    return masked_fill_op, (input, mask, as_filling("masked_fill", value, input.meta.kind)), ()
 
 
 def constant(input: Expr, value: Expr) -> Expr:
@@ -189,19 +189,19 @@ def check_filling(value: Any, name: str) -> None:
         raise RuntimeError(f"{name} only supports 0-dimension value tensor but got tensor with {len(value.meta.shape)} dimensions.")
 
 
-@composite(method=False)
+@one_op(method=False)
 def fill(input: Tensor, value: Any) -> Tensor:
     """A tensor of the same shape and dtype filled with `value`, a number or a tensor without dimensions."""
     check_tensors("fill", input=input)
     check_filling(value, "fill")
-    return fill_op(input, as_filling("fill", value, input.meta.kind))
+    return fill_op, (input, as_filling("fill", value, input.meta.kind)), ()
 
 
-@composite(name="fill", inplace="only")
+@one_op(name="fill", inplace="only")
 def fill_twin(input: Tensor, value: Any) -> Tensor:
     """The same in place."""
     check_filling(value, "fill_")
-    return fill_inplace(input, as_filling("fill_", value, input.meta.kind))
+    return fill_inplace, (input, as_filling("fill_", value, input.meta.kind)), ()
 
 
 @elementwise(name="_zero")
@@ -209,10 +209,10 @@ def zero_op(input: Expr) -> Expr:
     return s.const(0)
 
 
-@composite(name="zero", inplace="only")
+@one_op(name="zero", inplace="only")
 def zero(input: Tensor) -> Tensor:
     """Zeros, in place."""
-    return zero_op(input)
+    return zero_op, (input,), ()
 
 
 @elementwise(name="_nan_to_num")

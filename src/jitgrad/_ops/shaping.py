@@ -317,7 +317,7 @@ def unfold(input: Tensor, dimension: int, size: int, step: int) -> Tensor:
         raise RuntimeError(f"maximum size for tensor at dimension {dim} is {length} but size is {size}")
     if step <= 0:
         raise RuntimeError(f"step is {step} but must be > 0")
-    return unfold_op(input if input.ndim else input.view(1), dim, size, step)
+    return unfold_op(input, dim, size, step)
 
 
 @composite(inplace="view")
@@ -326,22 +326,32 @@ def as_strided(input: Tensor, size: Sequence[int], stride: Sequence[int], storag
 
     RuntimeError for negative strides and for places outside of the memory.
     """
+    window, memory = strided_window("as_strided", input, size, stride, storage_offset)
+    return as_strided_op(input, *window, strided_start(input), input.stride(), memory)
+
+
+def strided_window(function: str, input: Tensor, size: Sequence[int], stride: Sequence[int], storage_offset: int | None) -> tuple[tuple[Shape, Shape, int], int]:
+    """Shape, strides and start of a window of the tensor's memory, checked, and how many elements that memory has."""
     shape, steps, unit = tuple(size), tuple(stride), input.meta.dtype.itemsize
     if len(shape) != len(steps):
         raise RuntimeError("mismatch in length of strides and shape")
     if any(step < 0 for step in steps):
-        raise RuntimeError(f"as_strided: Negative strides are not supported at the moment, got strides: {bracketed(steps)}")
+        raise RuntimeError(f"{function}: Negative strides are not supported at the moment, got strides: {bracketed(steps)}")
     root = input if input._base is None else input._base
-    own = (input.data_ptr() - root.data_ptr()) // unit
-    start = own if storage_offset is None else int(storage_offset)
+    start = strided_start(input) if storage_offset is None else int(storage_offset)
     if start < 0:
         raise RuntimeError(f"Tensor: invalid storage offset {start}")
-    memory = _extent(root.meta.shape, root.stride())
-    needed = _extent(shape, steps)
+    memory, needed = _extent(root.meta.shape, root.stride()), _extent(shape, steps)
     if needed and start + needed > memory:
         raise RuntimeError(f"setStorage: sizes {bracketed(shape)}, strides {bracketed(steps)}, storage offset {start}, and itemsize {unit} requiring a "
                            f"storage size of {(start + needed) * unit} are out of bounds for storage of size {memory * unit}")  # fmt: skip
-    return as_strided_op(input, shape, steps, start, own, input.stride(), memory)
+    return (shape, steps, start), memory
+
+
+def strided_start(input: Tensor) -> int:
+    """Where the tensor's first element lies in the memory it is a view of."""
+    root = input if input._base is None else input._base
+    return int((input.data_ptr() - root.data_ptr()) // input.meta.dtype.itemsize)
 
 
 def _extent(shape: Shape, steps: Shape) -> int:

@@ -104,6 +104,8 @@ def narrow(input: Tensor, dim: int, start: Any, length: int) -> Tensor:
 @composite
 def narrow_copy(input: Tensor, dim: int, start: Any, length: int) -> Tensor:
     """A copy of `narrow`."""
+    if dim >= input.ndim > 0:
+        raise RuntimeError(f"narrow_copy(): Expected dim < {input.ndim}, but got {dim}")
     return narrow_copy_op(input, *narrowed("narrow", input, dim, start, length), length)
 
 

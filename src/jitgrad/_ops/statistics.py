@@ -10,9 +10,9 @@ import numpy as np
 
 from .._core.dtypes import default_dtype
 from .._kernels import reductions as kernels
-from .axes import HALF, SINGLE, Shape, arranged, axes_of, kept_shape, restored
+from .axes import HALF, SINGLE, Shape, arranged, axes_of, in_half, kept_shape, restored
 from .kinds import Array, Tensor, composite, general
-from .reductions import check_flag, counted
+from .reductions import check_flag, counted, totals
 
 
 
@@ -29,37 +29,65 @@ def variance(array: Array, dims: Shape, keepdim: bool, correction: float, root: 
 
 
 @general(node="VarBackward0", saves=("input",), name="_var")
-def var_op(input: Array, dims: Shape, keepdim: bool, correction: float) -> Array:
+def var_op(input: Array, dims: Shape, keepdim: bool, correction: float, whole: bool) -> Array:
     return variance(input, dims, keepdim, correction, False)
 
 
 @var_op.rule
-def _(grad: Tensor, input: Tensor, dims: Shape, keepdim: bool, correction: float) -> Tensor:
-    return var_rule(grad, input, dims, keepdim, correction)
+def _(grad: Tensor, input: Tensor, dims: Shape, keepdim: bool, correction: float, whole: bool) -> Tensor:
+    return var_rule(grad, input, dims, keepdim, correction, whole)
 
 
-def var_rule(grad: Tensor, input: Tensor, dims: Shape, keepdim: bool, correction: float) -> Tensor:
-    """The gradient of a variance; without a degree of freedom infinite, NaN where the element is the mean, as torch has it."""
+def var_rule(grad: Tensor, input: Tensor, dims: Shape, keepdim: bool, correction: float, whole: bool) -> Tensor:
+    """The gradient of a variance. Without a degree of freedom that of all elements (`whole`) is infinite, NaN at the mean, as in torch."""
     grad = restored(grad, input.meta.shape, dims, keepdim)
     away = input - input.mean(dims, keepdim=True)
     free = counted(input.meta.shape, dims) - correction
-    if free <= 0 and len(dims) == input.ndim:
+    if free <= 0 and whole:
         return grad * (away.abs() * math.inf)  # 0 * inf is the NaN wanted
     return grad * away * (2.0 / free if free else math.inf)
 
 
+@var_op.fused
+def _(grad: Array, input: Array, dims: Shape, correction: float, whole: bool) -> Array:
+    return var_back(grad, input, dims, correction, whole)
+
+
+@in_half
+def var_back(grad: Array, input: Array, dims: Shape, correction: float, whole: bool) -> Array:
+    """`var_rule` on arrays."""
+    count = counted(input.shape, dims)
+    away = input - totals(input, dims, True, float(count), None)
+    free = count - correction
+    with np.errstate(all="ignore"):
+        if free <= 0 and whole:
+            away, factor = np.abs(away), math.inf
+        else:
+            factor = 2.0 / free if free else math.inf
+        grad = grad.reshape(kept_shape(input.shape, dims, True))
+        return np.asarray(grad * (away * grad.dtype.type(factor)) if free <= 0 else away * (grad * grad.dtype.type(factor)))
+
+
 @general(node="StdBackward0", saves=("input", "result"), name="_std")
-def std_op(input: Array, dims: Shape, keepdim: bool, correction: float) -> Array:
+def std_op(input: Array, dims: Shape, keepdim: bool, correction: float, whole: bool) -> Array:
     return variance(input, dims, keepdim, correction, True)
 
 
 @std_op.rule
-def _(grad: Tensor, input: Tensor, result: Tensor, dims: Shape, keepdim: bool, correction: float) -> Tensor:
-    return var_rule((grad / (result * 2)).masked_fill(result == 0, 0), input, dims, keepdim, correction)
+def _(grad: Tensor, input: Tensor, result: Tensor, dims: Shape, keepdim: bool, correction: float, whole: bool) -> Tensor:
+    return var_rule((grad / (result * 2)).masked_fill(result == 0, 0), input, dims, keepdim, correction, whole)
 
 
-def spread_arguments(function: str, input: Tensor, dim: Any, unbiased: Any, keepdim: Any, correction: Any) -> tuple[Shape, bool, float]:
-    """Axes, keepdim and correction from the two ways to call `var` and `std`."""
+@std_op.fused
+def _(grad: Array, input: Array, result: Array, dims: Shape, correction: float, whole: bool) -> Array:
+    inner = np.zeros(grad.shape, grad.dtype)
+    with np.errstate(all="ignore"):
+        np.divide(grad, result * 2, out=inner, where=result != 0)
+    return var_back(inner, input, dims, correction, whole)
+
+
+def spread_arguments(function: str, input: Tensor, dim: Any, unbiased: Any, keepdim: Any, correction: Any) -> tuple[Shape, bool, float, bool]:
+    """Axes, keepdim, correction and whether no axis was named, from the two ways to call `var` and `std`."""
     if not input.meta.kind.is_floating_point:
         raise RuntimeError("std and var only support floating point and complex dtypes")
     if isinstance(dim, bool):
@@ -74,7 +102,7 @@ def spread_arguments(function: str, input: Tensor, dim: Any, unbiased: Any, keep
     if counted(input.meta.shape, dims) <= correction and 0 not in kept_shape(input.meta.shape, dims, False):
         warnings.warn(f"{function}(): degrees of freedom is <= 0. Correction should be strictly less than the reduction factor (input numel divided by "
                       "output numel).", stacklevel=4)  # fmt: skip
-    return dims, check_flag(function, keepdim, 3), correction
+    return dims, check_flag(function, keepdim, 3), correction, dim is None or not input.ndim
 
 
 @composite(numpy=True)
@@ -108,6 +136,18 @@ def _(grad: Tensor, input: Tensor, result: Tensor, dims: Shape, keepdim: bool) -
     return restored(grad, shape, dims, keepdim) * (input - restored(result, shape, dims, keepdim)).exp()
 
 
+@logsumexp_op.fused
+def _(grad: Array, input: Array, result: Array, dims: Shape) -> Array:
+    return logsumexp_back(grad, input, result, kept_shape(input.shape, dims, True))
+
+
+@in_half
+def logsumexp_back(grad: Array, input: Array, result: Array, shape: Shape) -> Array:
+    """The rule on arrays."""
+    with np.errstate(all="ignore"):
+        return np.asarray(np.exp(input - result.reshape(shape)) * grad.reshape(shape))
+
+
 @composite(numpy=True)
 def logsumexp(input: Tensor, dim: Any, keepdim: bool = False) -> Tensor:
     """Logarithm of the sum of exponentials along `dim` (an int or several), without overflow; of nothing -inf."""
@@ -121,12 +161,12 @@ def logsumexp(input: Tensor, dim: Any, keepdim: bool = False) -> Tensor:
 @composite(method=False, numpy=True)
 def var_mean(input: Tensor, dim: Any = None, unbiased: Any = None, keepdim: bool = False, *, correction: Any = None) -> tuple[Tensor, Tensor]:
     """Variance and mean of all elements or along `dim`."""
-    dims, keepdim, correction = spread_arguments("var_mean", input, dim, unbiased, keepdim, correction)
-    return var_op(input, dims, keepdim, correction), input.mean(dims, keepdim)
+    dims, keepdim, correction, whole = spread_arguments("var_mean", input, dim, unbiased, keepdim, correction)
+    return var_op(input, dims, keepdim, correction, whole), input.mean(dims, keepdim)
 
 
 @composite(method=False, numpy=True)
 def std_mean(input: Tensor, dim: Any = None, unbiased: Any = None, keepdim: bool = False, *, correction: Any = None) -> tuple[Tensor, Tensor]:
     """Standard deviation and mean of all elements or along `dim`."""
-    dims, keepdim, correction = spread_arguments("std_mean", input, dim, unbiased, keepdim, correction)
-    return std_op(input, dims, keepdim, correction), input.mean(dims, keepdim)
+    dims, keepdim, correction, whole = spread_arguments("std_mean", input, dim, unbiased, keepdim, correction)
+    return std_op(input, dims, keepdim, correction, whole), input.mean(dims, keepdim)

@@ -176,6 +176,8 @@ def _(grad: Array, like: Meta, offset: int, dim1: int, dim2: int) -> Array:
 # ---------------------------------------------------------------- windows and bytes
 @linear(view=True, node="UnfoldBackward0", name="_unfold")
 def unfold_op(input: Array, dim: int, size: int, step: int) -> Array:
+    if not input.ndim:
+        return np.lib.stride_tricks.as_strided(input, (size,), (input.itemsize,))
     shape, steps = list(input.shape), list(input.strides)
     shape[dim] = (input.shape[dim] - size) // step + 1
     steps[dim] = input.strides[dim] * step
@@ -185,6 +187,9 @@ def unfold_op(input: Array, dim: int, size: int, step: int) -> Array:
 @unfold_op.adjoint
 def _(grad: Array, like: Meta, dim: int, size: int, step: int) -> Array:
     full = np.zeros(like.shape, grad.dtype)
+    if not full.ndim:
+        full += grad.sum()
+        return full
     count = grad.shape[dim]
     for k in range(size):  # the k-th elements of all windows are different places
         full[(slice(None),) * dim + (slice(k, k + step * (count - 1) + 1, step),)] += grad[..., k]

@@ -10,21 +10,32 @@ from .._core.dtypes import dtype as Dtype
 from .._ops import activations as ops_activations
 from .._ops import arithmetic as ops_arithmetic
 from .._ops import casts as ops_casts
+from .._ops import classes as ops_classes
 from .._ops import comparisons as ops_comparisons
+from .._ops import embedding as ops_embedding
 from .._ops import extremes as ops_extremes
 from .._ops import indexing as ops_indexing
+from .._ops import joining as ops_joining
+from .._ops import losses as ops_losses
 from .._ops import matmul as ops_matmul
+from .._ops import normalization as ops_normalization
 from .._ops import norms as ops_norms
+from .._ops import random as ops_random
+from .._ops import rearranging as ops_rearranging
 from .._ops import reductions as ops_reductions
 from .._ops import rounding as ops_rounding
 from .._ops import scans as ops_scans
+from .._ops import scatter_reductions as ops_scatter_reductions
+from .._ops import scattering as ops_scattering
+from .._ops import searching as ops_searching
 from .._ops import selection as ops_selection
 from .._ops import shaping as ops_shaping
 from .._ops import softmax as ops_softmax
+from .._ops import sorting as ops_sorting
 from .._ops import splitting as ops_splitting
 from .._ops import statistics as ops_statistics
 from .._ops import transcendental as ops_transcendental
-from . import planned
+from . import planned, planned_losses
 from ._methods import Tensor
 from .inplace import inplace
 from .invoke import invoke
@@ -165,9 +176,14 @@ def argmin(input: Tensor, dim: int | None = None, keepdim: bool = False, *, axis
     return ops_extremes.argmin(input, dim if axis is None else axis, keepdim or keepdims)
 
 
+def argsort(input: Tensor, dim: int = -1, descending: bool = False, stable: bool = False) -> Tensor:
+    """The indices that put the elements in order along an axis."""
+    return ops_sorting.argsort(input, dim, descending, stable)
+
+
 def argwhere(input: Tensor) -> Tensor:
     """The indices of the elements that are not zero, a row each."""
-    return ops_indexing.argwhere(input)
+    return ops_searching.argwhere(input)
 
 
 def as_strided(input: Tensor, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None) -> Tensor:
@@ -181,6 +197,11 @@ def as_strided(input: Tensor, size: Sequence[int], stride: Sequence[int], storag
 def as_strided_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     """In-place `as_strided`."""
     return input.as_strided_(*args, **kwargs)
+
+
+def as_strided_scatter(input: Tensor, src: Tensor, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None) -> Tensor:
+    """A copy of `input` with `src` in place of `input.as_strided(size, stride, storage_offset)`."""
+    return ops_scattering.as_strided_scatter(input, src, size, stride, storage_offset)
 
 
 def asin(input: Any) -> Any:
@@ -288,6 +309,33 @@ def atleast_3d(*tensors: Any) -> Any:
     return ops_shaping.atleast_3d(*tensors)
 
 
+def batch_norm(input: Tensor, weight: Any, bias: Any, running_mean: Any, running_var: Any, training: bool, momentum: float, eps: float, cudnn_enabled: bool = True) -> Tensor:
+    """(input - mean) / sqrt(variance + eps) * weight + bias per channel (axis 1), over all other axes.
+
+        In training the moments are the input's own, and the running ones, if there are any, move towards them by `momentum` (the variance
+        towards the unbiased one); otherwise the running ones are used. RuntimeError for a parameter of the wrong length.
+    """
+    return ops_normalization.batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps, cudnn_enabled)
+
+
+def bernoulli(input: Tensor, p: Any = None, *, generator: Any = None) -> Tensor:
+    """One with the probability each element gives, or with probability `p`, else zero; of the input's dtype."""
+    return ops_random.bernoulli(input, p, generator=generator)
+
+
+def binary_cross_entropy(input: Tensor, target: Tensor, weight: Any = None, reduction: str = 'mean') -> Tensor:
+    """-(target * log(input) + (1 - target) * log(1 - input)), logarithms cut off at -100; one by one, their mean or sum.
+
+        `weight` broadcasts. RuntimeError for elements outside [0, 1] or of another dtype than the input's.
+    """
+    return ops_losses.binary_cross_entropy(input, target, weight, reduction)
+
+
+def binary_cross_entropy_with_logits(input: Tensor, target: Tensor, weight: Any = None, pos_weight: Any = None, reduction: Any = 'mean') -> Tensor:
+    """`binary_cross_entropy` of sigmoid(input), without overflow; `pos_weight` multiplies the positive part. Weights broadcast."""
+    return ops_losses.binary_cross_entropy_with_logits(input, target, weight, pos_weight, reduction)
+
+
 def bitwise_and(input: Any, other: Any) -> Any:
     """Bits that both have; of truth values, whether both hold."""
     return invoke(ops_rounding.bitwise_and, (input, other,), ())
@@ -348,6 +396,11 @@ def bitwise_xor_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     return input.bitwise_xor_(*args, **kwargs)
 
 
+def block_diag(*tensors: Any) -> Tensor:
+    """The matrices along the diagonal of one that is zero elsewhere."""
+    return ops_joining.block_diag(*tensors)
+
+
 def bmm(input: Tensor, mat2: Tensor) -> Tensor:
     """Products of two stacks of matrices, one by one: (b, n, m) and (b, m, p) give (b, n, p)."""
     return ops_matmul.bmm(input, mat2)
@@ -366,6 +419,27 @@ def broadcast_tensors(*tensors: Any) -> Any:
 def broadcast_to(input: Tensor, size: Any) -> Tensor:
     """`input.expand(size)`."""
     return ops_shaping.broadcast_to(input, size)
+
+
+def bucketize(input: Any, boundaries: Tensor, *, out_int32: bool = False, right: bool = False) -> Tensor:
+    """The bucket between sorted boundaries that each value falls into."""
+    return ops_searching.bucketize(input, boundaries, out_int32=out_int32, right=right)
+
+
+def cartesian_prod(*tensors: Any) -> Tensor:
+    """All combinations of one element of each vector, a row each."""
+    return ops_joining.cartesian_prod(*tensors)
+
+
+def cat(tensors: Any, dim: int = 0, *, axis: int | None = None, out: Any = None) -> Tensor:
+    """The tensors one after the other along an axis; dtypes promote. RuntimeError unless the other lengths agree."""
+    return ops_joining.cat(tensors, dim, axis=axis, out=out)
+
+
+concat = cat
+
+
+concatenate = cat
 
 
 def ceil(input: Any) -> Any:
@@ -439,6 +513,16 @@ def clone(input: Tensor, *, memory_format: Any = None) -> Tensor:
     return ops_casts.clone(input, memory_format=memory_format)
 
 
+def column_stack(tensors: Any) -> Tensor:
+    """The tensors side by side, vectors as columns."""
+    return ops_joining.column_stack(tensors)
+
+
+def combinations(input: Tensor, r: int = 2, with_replacement: bool = False) -> Tensor:
+    """All choices of r elements of a vector, a row each."""
+    return ops_searching.combinations(input, r, with_replacement)
+
+
 def copysign(input: Any, other: Any) -> Any:
     """Magnitude of `input` with the sign of `other`, which may be the sign of a zero."""
     if isinstance(input, Tensor):
@@ -475,6 +559,14 @@ def cosh_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     return input.cosh_(*args, **kwargs)
 
 
+def cross_entropy(input: Tensor, target: Tensor, weight: Any = None, ignore_index: int = -100, reduction: str = 'mean', label_smoothing: float = 0.0) -> Tensor:
+    """`nll_loss` of the log-softmax of logits; or, for a target of the input's shape, of probabilities, -sum(target * log-softmax).
+
+        Shapes as for `nll_loss`. `label_smoothing`, in [0, 1], mixes the target with the uniform distribution.
+    """
+    return planned_losses.cross_entropy(input, target, weight, ignore_index, reduction, label_smoothing)
+
+
 def cumprod(input: Tensor, dim: Any = None, *, dtype: Any = None, axis: Any = None) -> Tensor:
     """Products of the elements up to each one along `dim`; integers and bools in int64, or in `dtype`."""
     return ops_scans.cumprod(input, dim if axis is None else axis, dtype=dtype)
@@ -507,9 +599,29 @@ def deg2rad_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     return input.deg2rad_(*args, **kwargs)
 
 
+def diag(input: Tensor, diagonal: int = 0) -> Tensor:
+    """A vector as the diagonal of a matrix, or the diagonal of a matrix as a copy."""
+    return ops_rearranging.diag(input, diagonal)
+
+
+def diag_embed(input: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:
+    """The last axis as the diagonal of matrices along two new axes."""
+    return ops_rearranging.diag_embed(input, offset, dim1, dim2)
+
+
+def diagflat(input: Tensor, offset: int = 0) -> Tensor:
+    """All elements as the diagonal of a matrix."""
+    return ops_rearranging.diagflat(input, offset)
+
+
 def diagonal(input: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
     """The diagonal of each matrix along two axes, as a new last axis; a view."""
     return ops_splitting.diagonal(input, offset, dim1, dim2)
+
+
+def diagonal_scatter(input: Tensor, src: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
+    """A copy of `input` with `src` in place of a diagonal."""
+    return ops_scattering.diagonal_scatter(input, src, offset, dim1, dim2)
 
 
 def div(input: Tensor, other: Any, *, rounding_mode: str | None = None) -> Tensor:
@@ -542,9 +654,24 @@ def dot(input: Tensor, tensor: Tensor) -> Tensor:
     return ops_matmul.dot(input, tensor)
 
 
+def dropout(input: Tensor, p: float = 0.5, train: bool = True) -> Tensor:
+    """In training each element is zero with probability `p`, else divided by 1 - p; otherwise the input itself."""
+    return ops_random.dropout(input, p, train)
+
+
+def dropout_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+    """In-place `dropout`."""
+    return inplace(dropout, "dropout_", input, args, kwargs)
+
+
 def dsplit(input: Tensor, indices_or_sections: Any) -> Any:
     """`tensor_split` along the third axis."""
     return ops_splitting.dsplit(input, indices_or_sections)
+
+
+def dstack(tensors: Any) -> Tensor:
+    """The tensors behind each other: along the third axis."""
+    return ops_joining.dstack(tensors)
 
 
 def elu(input: Tensor, alpha: float = 1.0) -> Tensor:
@@ -555,6 +682,15 @@ def elu(input: Tensor, alpha: float = 1.0) -> Tensor:
 def elu_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     """In-place `elu`."""
     return inplace(elu, "elu_", input, args, kwargs)
+
+
+def embedding(weight: Tensor, indices: Tensor, padding_idx: int = -1, scale_grad_by_freq: bool = False, sparse: bool = False) -> Tensor:
+    """Rows of `weight` (count, width) that `indices` (any shape, int64 or int32) names: shape (*indices.shape, width).
+
+        The row `padding_idx` gets no gradient; with `scale_grad_by_freq` a row's gradient is divided by how often it is used. IndexError for
+        an index that is out of range.
+    """
+    return ops_embedding.embedding(weight, indices, padding_idx, scale_grad_by_freq, sparse)
 
 
 def eq(input: Any, other: Any) -> Any:
@@ -647,6 +783,21 @@ def flatten(input: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
     return ops_shaping.flatten(input, start_dim, end_dim)
 
 
+def flip(input: Tensor, *dims: Any, **named: Any) -> Tensor:
+    """A copy with some axes reversed."""
+    return ops_rearranging.flip(input, *dims, **named)
+
+
+def fliplr(input: Tensor) -> Tensor:
+    """A copy with the second axis reversed."""
+    return ops_rearranging.fliplr(input)
+
+
+def flipud(input: Tensor) -> Tensor:
+    """A copy with the first axis reversed."""
+    return ops_rearranging.flipud(input)
+
+
 def float_power(input: Any, exponent: Any) -> Tensor:
     """input to the power of exponent, computed in float64."""
     return ops_arithmetic.float_power(input, exponent)
@@ -715,6 +866,11 @@ def frac(input: Any) -> Any:
 def frac_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     """In-place `frac`."""
     return input.frac_(*args, **kwargs)
+
+
+def gather(input: Tensor, dim: int, index: Tensor, *, sparse_grad: bool = False, out: Any = None) -> Tensor:
+    """out[i, j] = input[index[i, j], j] for dim 0, and so on. RuntimeError where an index is out of range."""
+    return ops_scattering.gather(input, dim, index, sparse_grad=sparse_grad, out=out)
 
 
 def ge(input: Any, other: Any) -> Any:
@@ -804,6 +960,16 @@ def hsplit(input: Tensor, indices_or_sections: Any) -> Any:
     return ops_splitting.hsplit(input, indices_or_sections)
 
 
+def hstack(tensors: Any) -> Tensor:
+    """The tensors side by side: along the second axis, or the first of vectors."""
+    return ops_joining.hstack(tensors)
+
+
+def huber_loss(input: Tensor, target: Tensor, reduction: str = 'mean', delta: float = 1.0) -> Tensor:
+    """d**2 / 2 for a distance d up to delta, delta * (d - delta / 2) elsewhere; one by one, their mean or sum."""
+    return ops_losses.huber_loss(input, target, reduction, delta)
+
+
 def hypot(input: Any, other: Any) -> Any:
     """sqrt(input**2 + other**2), without overflow."""
     return invoke(ops_transcendental.hypot, (input, other,), ())
@@ -844,9 +1010,19 @@ def index_fill_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     return input.index_fill_(*args, **kwargs)
 
 
-def index_select(input: Tensor, dim: int, index: Tensor) -> Tensor:
+def index_reduce(input: Tensor, dim: int, index: Tensor, source: Tensor, reduce: str, *, include_self: bool = True) -> Tensor:
+    """`input` reduced with the slices of `source` that the indices of a vector send there: 'prod', 'mean', 'amax' or 'amin'."""
+    return ops_scatter_reductions.index_reduce(input, dim, index, source, reduce, include_self=include_self)
+
+
+def index_reduce_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+    """In-place `index_reduce`."""
+    return input.index_reduce_(*args, **kwargs)
+
+
+def index_select(input: Tensor, dim: int, index: Tensor, *, out: Any = None) -> Tensor:
     """The slices at the indices of a vector along an axis, as a copy. IndexError where one is out of range."""
-    return ops_indexing.index_select(input, dim, index)
+    return ops_indexing.index_select(input, dim, index, out=out)
 
 
 def isclose(input: Tensor, other: Tensor, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> Tensor:
@@ -860,6 +1036,11 @@ def isclose(input: Tensor, other: Tensor, rtol: float = 1e-05, atol: float = 1e-
 def isfinite(input: Any) -> Any:
     """Whether the element is neither an infinity nor NaN."""
     return invoke(ops_comparisons.isfinite, (input,), ())
+
+
+def isin(elements: Any, test_elements: Any, *, assume_unique: bool = False, invert: bool = False) -> Tensor:
+    """Whether each element is among the test elements. One of the two may be a number."""
+    return ops_searching.isin(elements, test_elements, assume_unique=assume_unique, invert=invert)
 
 
 def isinf(input: Any) -> Any:
@@ -880,6 +1061,24 @@ def isneginf(input: Tensor) -> Tensor:
 def isposinf(input: Tensor) -> Tensor:
     """Whether the element is plus infinity."""
     return ops_comparisons.isposinf(input)
+
+
+def kthvalue(input: Tensor, k: int, dim: int = -1, keepdim: bool = False, *, out: Any = None) -> Any:
+    """The k-th smallest element along an axis (counted from 1), and where it was."""
+    return ops_sorting.kthvalue(input, k, dim, keepdim, out=out)
+
+
+def l1_loss(input: Tensor, target: Tensor, reduction: str = 'mean') -> Tensor:
+    """abs(input - target), its mean or its sum."""
+    return ops_losses.l1_loss(input, target, reduction)
+
+
+def layer_norm(input: Tensor, normalized_shape: Any, weight: Any = None, bias: Any = None, eps: float = 1e-05, cudnn_enable: bool = True) -> Tensor:
+    """(input - mean) / sqrt(variance + eps) * weight + bias, with mean and variance over the last axes, `normalized_shape`.
+
+        RuntimeError unless the input ends in that shape and weight and bias have it.
+    """
+    return ops_normalization.layer_norm(input, normalized_shape, weight, bias, eps, cudnn_enable)
 
 
 def le(input: Any, other: Any) -> Any:
@@ -1104,9 +1303,9 @@ def masked_scatter_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     return input.masked_scatter_(*args, **kwargs)
 
 
-def masked_select(input: Tensor, mask: Tensor) -> Tensor:
+def masked_select(input: Tensor, mask: Tensor, *, out: Any = None) -> Tensor:
     """The elements where `mask` is True, as a vector; the two broadcast."""
-    return ops_indexing.masked_select(input, mask)
+    return ops_indexing.masked_select(input, mask, out=out)
 
 
 def matmul(input: Tensor, other: Tensor) -> Tensor:
@@ -1131,7 +1330,7 @@ def mean(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = 
 
         With `dtype` the input is cast first. RuntimeError for integers and bools.
     """
-    return ops_reductions.mean(input, dim if axis is None else axis, keepdim or keepdims, dtype=dtype)
+    return planned_losses.mean(input, dim if axis is None else axis, keepdim or keepdims, dtype=dtype)
 
 
 def meshgrid(*tensors: Any, indexing: str | None = None) -> Any:
@@ -1174,6 +1373,16 @@ def movedim(input: Tensor, source: int | Sequence[int], destination: int | Seque
 moveaxis = movedim
 
 
+def mse_loss(input: Tensor, target: Tensor, reduction: str = 'mean') -> Tensor:
+    """(input - target)**2, its mean or its sum."""
+    return planned_losses.mse_loss(input, target, reduction)
+
+
+def msort(input: Tensor) -> Tensor:
+    """The elements in order along the first axis."""
+    return ops_sorting.msort(input)
+
+
 def mul(input: Any, other: Any) -> Any:
     """Product; shapes broadcast, dtypes promote."""
     if isinstance(input, Tensor):
@@ -1190,6 +1399,11 @@ def mul_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
 
 
 multiply_ = mul_
+
+
+def multinomial(input: Tensor, num_samples: int, replacement: bool = False, *, generator: Any = None) -> Tensor:
+    """Indices drawn with the probabilities (up to a factor) in each row of a vector or matrix: shape (..., num_samples), int64."""
+    return ops_random.multinomial(input, num_samples, replacement, generator=generator)
 
 
 def mv(input: Tensor, vec: Tensor) -> Tensor:
@@ -1251,9 +1465,23 @@ def neg_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
 negative_ = neg_
 
 
+def nll_loss(input: Tensor, target: Tensor, weight: Any = None, ignore_index: int = -100, reduction: str = 'mean') -> Tensor:
+    """-input[target] for log-probabilities; one by one, their mean (weighted by the classes' weights) or sum.
+
+        Shapes: input (C,), (N, C) or (N, C, d1, ...), target without C, int64 or uint8; weight (C,). Targets equal to `ignore_index` don't
+        count, another one that is no class raises IndexError.
+    """
+    return ops_classes.nll_loss(input, target, weight, ignore_index, reduction)
+
+
 def nonzero(input: Tensor, *, as_tuple: bool = False) -> Any:
     """The indices of the elements that are not zero: a row each, or with `as_tuple` a vector per axis."""
-    return ops_indexing.nonzero(input, as_tuple=as_tuple)
+    return ops_searching.nonzero(input, as_tuple=as_tuple)
+
+
+def nonzero_static(input: Tensor, *, size: int, fill_value: int = -1) -> Tensor:
+    """`nonzero` cut, or filled up, to a number of rows."""
+    return ops_searching.nonzero_static(input, size=size, fill_value=fill_value)
 
 
 def norm(input: Tensor, p: Any = 'fro', dim: Any = None, keepdim: bool = False, dtype: Any = None) -> Tensor:
@@ -1375,9 +1603,24 @@ def remainder_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     return input.remainder_(*args, **kwargs)
 
 
+def repeat_interleave(input: Tensor, repeats: Any = None, dim: int | None = None, *, output_size: int | None = None) -> Tensor:
+    """Each slice along an axis (each element without one) `repeats` times; one number, or one per slice."""
+    return ops_rearranging.repeat_interleave(input, repeats, dim, output_size=output_size)
+
+
 def reshape(input: Tensor, *shape: Any, **named: Any) -> Tensor:
     """The same elements in another shape; a view where the strides allow it, else a copy. One length may be -1."""
     return ops_shaping.reshape(input, *shape, **named)
+
+
+def roll(input: Tensor, shifts: int | Sequence[int], dims: int | Sequence[int] = ()) -> Tensor:
+    """A copy rolled along some axes, or along all elements as one axis."""
+    return ops_rearranging.roll(input, shifts, dims)
+
+
+def rot90(input: Tensor, k: int = 1, dims: Sequence[int] = (0, 1)) -> Tensor:
+    """A copy turned by k quarters in the plane of two axes."""
+    return ops_rearranging.rot90(input, k, dims)
 
 
 def round(input: Tensor, *, decimals: int | None = None) -> Tensor:
@@ -1407,9 +1650,52 @@ def rsub(input: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:
     return ops_arithmetic.rsub(input, other, alpha=alpha)
 
 
+def scatter(input: Tensor, dim: int, index: Tensor, src: Any = None, *, value: Any = None, reduce: str | None = None) -> Tensor:
+    """`input` with out[index[i, j], j] = src[i, j] for dim 0, and so on; `src` is a tensor or a number.
+
+        RuntimeError where an index is out of range. `reduce` is 'add' or 'multiply' and takes no gradient, as in torch.
+    """
+    return ops_scattering.scatter(input, dim, index, src, value=value, reduce=reduce)
+
+
+def scatter_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+    """In-place `scatter`."""
+    return input.scatter_(*args, **kwargs)
+
+
+def scatter_add(input: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
+    """`input` with out[index[i, j], j] += src[i, j] for dim 0, and so on; repeated indices add up."""
+    return ops_scattering.scatter_add(input, dim, index, src)
+
+
+def scatter_add_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+    """In-place `scatter_add`."""
+    return input.scatter_add_(*args, **kwargs)
+
+
+def scatter_reduce(input: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str, *, include_self: bool = True) -> Tensor:
+    """`input` reduced with the elements of `src` that an index sends there: 'sum', 'prod', 'mean', 'amax' or 'amin'."""
+    return ops_scatter_reductions.scatter_reduce(input, dim, index, src, reduce, include_self=include_self)
+
+
+def scatter_reduce_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+    """In-place `scatter_reduce`."""
+    return input.scatter_reduce_(*args, **kwargs)
+
+
+def searchsorted(sorted_sequence: Tensor, input: Any, *, out_int32: bool = False, right: bool = False, side: str | None = None, sorter: Any = None) -> Tensor:
+    """Where in the last axis of a sorted tensor the values would go: before equal ones, or behind them with `right`."""
+    return ops_searching.searchsorted(sorted_sequence, input, out_int32=out_int32, right=right, side=side, sorter=sorter)
+
+
 def select(input: Tensor, dim: int, index: int) -> Tensor:
     """One index along an axis, which goes; a view. IndexError where it is out of range."""
     return ops_splitting.select(input, dim, index)
+
+
+def select_scatter(input: Tensor, src: Tensor, dim: int, index: int) -> Tensor:
+    """A copy of `input` with `src` in place of `input.select(dim, index)`."""
+    return ops_scattering.select_scatter(input, src, dim, index)
 
 
 def selu(input: Tensor) -> Tensor:
@@ -1509,6 +1795,16 @@ def sinh_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     return input.sinh_(*args, **kwargs)
 
 
+def slice_scatter(input: Tensor, src: Tensor, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1) -> Tensor:
+    """A copy of `input` with `src` in place of a slice along an axis."""
+    return ops_scattering.slice_scatter(input, src, dim, start, end, step)
+
+
+def smooth_l1_loss(input: Tensor, target: Tensor, reduction: str = 'mean', beta: float = 1.0) -> Tensor:
+    """d**2 / (2 beta) for a distance d below beta, d - beta / 2 elsewhere; one by one, their mean or sum. With beta 0 `l1_loss`."""
+    return ops_losses.smooth_l1_loss(input, target, reduction, beta)
+
+
 def softmax(input: Tensor, dim: int, dtype: Any = None) -> Tensor:
     """exp(input) / its sum along `dim`, without overflow. With `dtype` the input is cast first."""
     return ops_softmax.softmax(input, dim, dtype)
@@ -1527,6 +1823,11 @@ def softshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
 def softsign(input: Tensor) -> Tensor:
     """input / (1 + |input|)."""
     return ops_activations.softsign(input)
+
+
+def sort(input: Tensor, dim: int = -1, descending: bool = False, stable: bool | None = None) -> Any:
+    """The elements in order along an axis, and where each of them was."""
+    return ops_sorting.sort(input, dim, descending, stable)
 
 
 def split(tensor: Tensor, split_size_or_sections: Any, dim: int = 0) -> Any:
@@ -1571,6 +1872,11 @@ def squeeze_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     return input.squeeze_(*args, **kwargs)
 
 
+def stack(tensors: Any, dim: int = 0, *, out: Any = None) -> Tensor:
+    """The tensors along a new axis; dtypes promote. RuntimeError unless the shapes agree."""
+    return ops_joining.stack(tensors, dim, out=out)
+
+
 def std(input: Tensor, dim: Any = None, unbiased: Any = None, keepdim: bool = False, *, correction: Any = None, axis: Any = None, keepdims: bool = False) -> Tensor:
     """Root of the variance of all elements or along `dim`; where it is 0 its gradient is 0."""
     return ops_statistics.std(input, dim if axis is None else axis, unbiased, keepdim or keepdims, correction=correction)
@@ -1602,7 +1908,7 @@ def sum(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = N
 
         Integers and bools are summed in int64; with `dtype` the input is cast first. Node: SumBackward0, SumBackward1 along axes.
     """
-    return ops_reductions.sum_(input, dim if axis is None else axis, keepdim or keepdims, dtype=dtype)
+    return planned_losses.sum(input, dim if axis is None else axis, keepdim or keepdims, dtype=dtype)
 
 
 def t(input: Tensor) -> Tensor:
@@ -1615,9 +1921,14 @@ def t_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     return input.t_(*args, **kwargs)
 
 
-def take(input: Tensor, index: Tensor) -> Tensor:
+def take(input: Tensor, index: Tensor, *, out: Any = None) -> Tensor:
     """Elements by their number in row-major order; negative ones count from the end. IndexError out of range."""
-    return ops_indexing.take(input, index)
+    return ops_indexing.take(input, index, out=out)
+
+
+def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None) -> Tensor:
+    """`gather` where input and indices broadcast against each other and indices may count from the end; all elements without `dim`."""
+    return ops_scattering.take_along_dim(input, indices, dim)
 
 
 def tan(input: Any) -> Any:
@@ -1664,6 +1975,16 @@ def threshold_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     return inplace(threshold, "threshold_", input, args, kwargs)
 
 
+def tile(input: Tensor, *dims: Any, **named: Any) -> Tensor:
+    """As `repeat`, where axes that `dims` has too few entries for are not repeated."""
+    return ops_rearranging.tile(input, *dims, **named)
+
+
+def topk(input: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> Any:
+    """The k largest (or smallest) elements along an axis, in order, and where each of them was."""
+    return ops_sorting.topk(input, k, dim, largest, sorted)
+
+
 def transpose(input: Tensor, dim0: int, dim1: int) -> Tensor:
     """Two axes exchanged; a view."""
     return ops_shaping.transpose(input, dim0, dim1)
@@ -1684,6 +2005,26 @@ swapaxes_ = transpose_
 
 
 swapdims_ = transpose_
+
+
+def tril(input: Tensor, diagonal: int = 0) -> Tensor:
+    """The lower triangle of each matrix, zero elsewhere."""
+    return ops_rearranging.tril(input, diagonal)
+
+
+def tril_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+    """In-place `tril`."""
+    return input.tril_(*args, **kwargs)
+
+
+def triu(input: Tensor, diagonal: int = 0) -> Tensor:
+    """The upper triangle of each matrix, zero elsewhere."""
+    return ops_rearranging.triu(input, diagonal)
+
+
+def triu_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+    """In-place `triu`."""
+    return input.triu_(*args, **kwargs)
 
 
 def trunc(input: Any) -> Any:
@@ -1712,6 +2053,21 @@ def unbind(input: Tensor, dim: int = 0) -> Any:
 def unflatten(input: Tensor, dim: int, sizes: Sequence[int]) -> Tensor:
     """One axis as several; a view. One length may be -1."""
     return ops_shaping.unflatten(input, dim, sizes)
+
+
+def unique(input: Tensor, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None) -> Any:
+    """The different elements in order, or the different slices along an axis; with `return_inverse` and `return_counts` a tuple."""
+    return ops_sorting.unique(input, sorted, return_inverse, return_counts, dim)
+
+
+def unique_consecutive(input: Tensor, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None) -> Any:
+    """The elements without those equal to the one before, or slices along an axis."""
+    return ops_sorting.unique_consecutive(input, return_inverse, return_counts, dim)
+
+
+def unravel_index(indices: Tensor, shape: int | Sequence[int]) -> Any:
+    """Row-major element numbers as an index per axis, in a tuple."""
+    return ops_searching.unravel_index(indices, shape)
 
 
 def unsafe_chunk(input: Tensor, chunks: int, dim: int = 0) -> Any:
@@ -1752,6 +2108,14 @@ def var_mean(input: Tensor, dim: Any = None, unbiased: Any = None, keepdim: bool
 def vsplit(input: Tensor, indices_or_sections: Any) -> Any:
     """`tensor_split` along the first axis."""
     return ops_splitting.vsplit(input, indices_or_sections)
+
+
+def vstack(tensors: Any) -> Tensor:
+    """The tensors below each other: along the first axis, vectors as rows."""
+    return ops_joining.vstack(tensors)
+
+
+row_stack = vstack
 
 
 def where(condition: Tensor, input: Any = None, other: Any = None) -> Any:
@@ -1818,9 +2182,11 @@ __all__ = [
     "arctanh_",
     "argmax",
     "argmin",
+    "argsort",
     "argwhere",
     "as_strided",
     "as_strided_",
+    "as_strided_scatter",
     "asin",
     "asin_",
     "asinh",
@@ -1834,6 +2200,10 @@ __all__ = [
     "atleast_1d",
     "atleast_2d",
     "atleast_3d",
+    "batch_norm",
+    "bernoulli",
+    "binary_cross_entropy",
+    "binary_cross_entropy_with_logits",
     "bitwise_and",
     "bitwise_and_",
     "bitwise_left_shift",
@@ -1846,10 +2216,14 @@ __all__ = [
     "bitwise_right_shift_",
     "bitwise_xor",
     "bitwise_xor_",
+    "block_diag",
     "bmm",
     "broadcast_shapes",
     "broadcast_tensors",
     "broadcast_to",
+    "bucketize",
+    "cartesian_prod",
+    "cat",
     "ceil",
     "ceil_",
     "celu",
@@ -1864,27 +2238,40 @@ __all__ = [
     "clip",
     "clip_",
     "clone",
+    "column_stack",
+    "combinations",
+    "concat",
+    "concatenate",
     "copysign",
     "copysign_",
     "cos",
     "cos_",
     "cosh",
     "cosh_",
+    "cross_entropy",
     "cumprod",
     "cumprod_",
     "cumsum",
     "cumsum_",
     "deg2rad",
     "deg2rad_",
+    "diag",
+    "diag_embed",
+    "diagflat",
     "diagonal",
+    "diagonal_scatter",
     "div",
     "div_",
     "divide",
     "divide_",
     "dot",
+    "dropout",
+    "dropout_",
     "dsplit",
+    "dstack",
     "elu",
     "elu_",
+    "embedding",
     "eq",
     "eq_",
     "equal",
@@ -1903,6 +2290,9 @@ __all__ = [
     "fix",
     "fix_",
     "flatten",
+    "flip",
+    "fliplr",
+    "flipud",
     "float_power",
     "float_power_",
     "floor",
@@ -1915,6 +2305,7 @@ __all__ = [
     "fmod_",
     "frac",
     "frac_",
+    "gather",
     "ge",
     "ge_",
     "gelu",
@@ -1935,6 +2326,8 @@ __all__ = [
     "heaviside",
     "heaviside_",
     "hsplit",
+    "hstack",
+    "huber_loss",
     "hypot",
     "hypot_",
     "index_add",
@@ -1943,13 +2336,19 @@ __all__ = [
     "index_copy_",
     "index_fill",
     "index_fill_",
+    "index_reduce",
+    "index_reduce_",
     "index_select",
     "isclose",
     "isfinite",
+    "isin",
     "isinf",
     "isnan",
     "isneginf",
     "isposinf",
+    "kthvalue",
+    "l1_loss",
+    "layer_norm",
     "le",
     "le_",
     "leaky_relu",
@@ -2006,8 +2405,11 @@ __all__ = [
     "mm",
     "moveaxis",
     "movedim",
+    "mse_loss",
+    "msort",
     "mul",
     "mul_",
+    "multinomial",
     "multiply",
     "multiply_",
     "mv",
@@ -2021,7 +2423,9 @@ __all__ = [
     "neg_",
     "negative",
     "negative_",
+    "nll_loss",
     "nonzero",
+    "nonzero_static",
     "norm",
     "not_equal",
     "not_equal_",
@@ -2045,13 +2449,25 @@ __all__ = [
     "relu_",
     "remainder",
     "remainder_",
+    "repeat_interleave",
     "reshape",
+    "roll",
+    "rot90",
     "round",
     "round_",
+    "row_stack",
     "rsqrt",
     "rsqrt_",
     "rsub",
+    "scatter",
+    "scatter_",
+    "scatter_add",
+    "scatter_add_",
+    "scatter_reduce",
+    "scatter_reduce_",
+    "searchsorted",
     "select",
+    "select_scatter",
     "selu",
     "selu_",
     "sgn",
@@ -2069,10 +2485,13 @@ __all__ = [
     "sinc_",
     "sinh",
     "sinh_",
+    "slice_scatter",
+    "smooth_l1_loss",
     "softmax",
     "softplus",
     "softshrink",
     "softsign",
+    "sort",
     "split",
     "split_with_sizes",
     "sqrt",
@@ -2081,6 +2500,7 @@ __all__ = [
     "square_",
     "squeeze",
     "squeeze_",
+    "stack",
     "std",
     "std_mean",
     "sub",
@@ -2095,6 +2515,7 @@ __all__ = [
     "t",
     "t_",
     "take",
+    "take_along_dim",
     "tan",
     "tan_",
     "tanh",
@@ -2103,14 +2524,23 @@ __all__ = [
     "tensor_split",
     "threshold",
     "threshold_",
+    "tile",
+    "topk",
     "transpose",
     "transpose_",
+    "tril",
+    "tril_",
+    "triu",
+    "triu_",
     "true_divide",
     "true_divide_",
     "trunc",
     "trunc_",
     "unbind",
     "unflatten",
+    "unique",
+    "unique_consecutive",
+    "unravel_index",
     "unsafe_chunk",
     "unsafe_split",
     "unsafe_split_with_sizes",
@@ -2119,6 +2549,7 @@ __all__ = [
     "var",
     "var_mean",
     "vsplit",
+    "vstack",
     "where",
     "xlogy",
     "xlogy_",

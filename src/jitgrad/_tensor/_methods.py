@@ -12,25 +12,35 @@ import numpy as np
 from .._core.dtypes import dtype as Dtype
 from .._engine import modes, versions
 from .._engine.node import next_number
-from .._ops.maps import NUMBERS
 from .._ops import activations as ops_activations
 from .._ops import arithmetic as ops_arithmetic
 from .._ops import casts as ops_casts
+from .._ops import classes as ops_classes
 from .._ops import comparisons as ops_comparisons
+from .._ops import embedding as ops_embedding
 from .._ops import extremes as ops_extremes
 from .._ops import indexing as ops_indexing
+from .._ops import joining as ops_joining
+from .._ops import losses as ops_losses
 from .._ops import matmul as ops_matmul
+from .._ops import normalization as ops_normalization
 from .._ops import norms as ops_norms
+from .._ops import random as ops_random
+from .._ops import rearranging as ops_rearranging
 from .._ops import reductions as ops_reductions
 from .._ops import rounding as ops_rounding
 from .._ops import scans as ops_scans
+from .._ops import scatter_reductions as ops_scatter_reductions
+from .._ops import scattering as ops_scattering
+from .._ops import searching as ops_searching
 from .._ops import selection as ops_selection
 from .._ops import shaping as ops_shaping
 from .._ops import softmax as ops_softmax
+from .._ops import sorting as ops_sorting
 from .._ops import splitting as ops_splitting
 from .._ops import statistics as ops_statistics
 from .._ops import transcendental as ops_transcendental
-from . import _nodes, planned
+from . import _nodes, planned, planned_losses
 from .base import version_of
 from .inplace import inplace, inplace_view
 from .invoke import invoke
@@ -150,7 +160,7 @@ class Tensor(TensorMethods, public=True):
 
     def abs_(self) -> Tensor:
         """In-place `abs`."""
-        return inplace(Tensor.abs, "abs_", self, (), {})
+        return inplace(ops_arithmetic.abs, "abs_", self, (), {})
 
     absolute_ = abs_
 
@@ -183,7 +193,7 @@ class Tensor(TensorMethods, public=True):
 
     def acos_(self) -> Tensor:
         """In-place `acos`."""
-        return inplace(Tensor.acos, "acos_", self, (), {})
+        return inplace(ops_transcendental.acos, "acos_", self, (), {})
 
     arccos_ = acos_
 
@@ -216,7 +226,7 @@ class Tensor(TensorMethods, public=True):
 
     def acosh_(self) -> Tensor:
         """In-place `acosh`."""
-        return inplace(Tensor.acosh, "acosh_", self, (), {})
+        return inplace(ops_transcendental.acosh, "acosh_", self, (), {})
 
     arccosh_ = acosh_
 
@@ -318,9 +328,13 @@ class Tensor(TensorMethods, public=True):
         """The index of the smallest element (the first of equal ones, or of NaN) in the flattened tensor, or along `dim`."""
         return ops_extremes.argmin(self, dim if axis is None else axis, keepdim or keepdims)
 
+    def argsort(self, dim: int = -1, descending: bool = False, stable: bool = False) -> Tensor:
+        """The indices that put the elements in order along an axis."""
+        return ops_sorting.argsort(self, dim, descending, stable)
+
     def argwhere(self) -> Tensor:
         """The indices of the elements that are not zero, a row each."""
-        return ops_indexing.argwhere(self)
+        return ops_searching.argwhere(self)
 
     def as_strided(self, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None) -> Tensor:
         """The tensor's memory seen with a given shape, strides and start (in elements); a view.
@@ -332,6 +346,10 @@ class Tensor(TensorMethods, public=True):
     def as_strided_(self, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None) -> Tensor:
         """In-place `as_strided`."""
         return inplace_view(ops_shaping.as_strided, "as_strided_", self, (size, stride, storage_offset,), {})
+
+    def as_strided_scatter(self, src: Tensor, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None) -> Tensor:
+        """A copy of `input` with `src` in place of `input.as_strided(size, stride, storage_offset)`."""
+        return ops_scattering.as_strided_scatter(self, src, size, stride, storage_offset)
 
     def asin(self) -> Any:
         """Inverse sine of each element."""
@@ -362,7 +380,7 @@ class Tensor(TensorMethods, public=True):
 
     def asin_(self) -> Tensor:
         """In-place `asin`."""
-        return inplace(Tensor.asin, "asin_", self, (), {})
+        return inplace(ops_transcendental.asin, "asin_", self, (), {})
 
     arcsin_ = asin_
 
@@ -395,7 +413,7 @@ class Tensor(TensorMethods, public=True):
 
     def asinh_(self) -> Tensor:
         """In-place `asinh`."""
-        return inplace(Tensor.asinh, "asinh_", self, (), {})
+        return inplace(ops_transcendental.asinh, "asinh_", self, (), {})
 
     arcsinh_ = asinh_
 
@@ -428,7 +446,7 @@ class Tensor(TensorMethods, public=True):
 
     def atan_(self) -> Tensor:
         """In-place `atan`."""
-        return inplace(Tensor.atan, "atan_", self, (), {})
+        return inplace(ops_transcendental.atan, "atan_", self, (), {})
 
     arctan_ = atan_
 
@@ -471,7 +489,7 @@ class Tensor(TensorMethods, public=True):
 
     def atan2_(self, other: Any) -> Tensor:
         """In-place `atan2`."""
-        return inplace(Tensor.atan2, "atan2_", self, (other,), {})
+        return inplace(ops_transcendental.atan2, "atan2_", self, (other,), {})
 
     arctan2_ = atan2_
 
@@ -504,14 +522,22 @@ class Tensor(TensorMethods, public=True):
 
     def atanh_(self) -> Tensor:
         """In-place `atanh`."""
-        return inplace(Tensor.atanh, "atanh_", self, (), {})
+        return inplace(ops_transcendental.atanh, "atanh_", self, (), {})
 
     arctanh_ = atanh_
 
+    def bernoulli_(self, p: Any = 0.5, *, generator: Any = None) -> Tensor:
+        """In-place `bernoulli`."""
+        return inplace(ops_random.bernoulli_fill, "bernoulli_", self, (p,), {"generator": generator})
+
+    def bernoulli(self, p: Any = None, *, generator: Any = None) -> Tensor:
+        """One with the probability each element gives, or with probability `p`, else zero; of the input's dtype."""
+        return ops_random.bernoulli(self, p, generator=generator)
+
     def __and__(self, other: Any) -> Any:
         """Bits that both have; of truth values, whether both hold."""
-        if not isinstance(other, (Tensor, *NUMBERS)):
-            return NotImplemented
+        if not isinstance(other, Tensor):
+            return scalar_operand(ops_rounding.bitwise_and, self, other)
         return invoke(ops_rounding.bitwise_and, (self, other,), ())
 
     def __rand__(self, other: Any) -> Any:
@@ -523,14 +549,14 @@ class Tensor(TensorMethods, public=True):
 
     def bitwise_and_(self, other: Any) -> Tensor:
         """In-place `bitwise_and`."""
-        return inplace(Tensor.bitwise_and, "bitwise_and_", self, (other,), {})
+        return inplace(ops_rounding.bitwise_and, "bitwise_and_", self, (other,), {})
 
     __iand__ = bitwise_and_
 
     def __lshift__(self, other: Any) -> Any:
         """Bits moved up by `other` places."""
-        if not isinstance(other, (Tensor, *NUMBERS)):
-            return NotImplemented
+        if not isinstance(other, Tensor):
+            return scalar_operand(ops_rounding.bitwise_left_shift, self, other)
         return invoke(ops_rounding.bitwise_left_shift, (self, other,), ())
 
     def __rlshift__(self, other: Any) -> Any:
@@ -542,7 +568,7 @@ class Tensor(TensorMethods, public=True):
 
     def bitwise_left_shift_(self, other: Any) -> Tensor:
         """In-place `bitwise_left_shift`."""
-        return inplace(Tensor.bitwise_left_shift, "bitwise_left_shift_", self, (other,), {})
+        return inplace(ops_rounding.bitwise_left_shift, "bitwise_left_shift_", self, (other,), {})
 
     __ilshift__ = bitwise_left_shift_
 
@@ -552,12 +578,12 @@ class Tensor(TensorMethods, public=True):
 
     def bitwise_not_(self) -> Tensor:
         """In-place `bitwise_not`."""
-        return inplace(Tensor.bitwise_not, "bitwise_not_", self, (), {})
+        return inplace(ops_rounding.bitwise_not, "bitwise_not_", self, (), {})
 
     def __or__(self, other: Any) -> Any:
         """Bits that one of them has; of truth values, whether one holds."""
-        if not isinstance(other, (Tensor, *NUMBERS)):
-            return NotImplemented
+        if not isinstance(other, Tensor):
+            return scalar_operand(ops_rounding.bitwise_or, self, other)
         return invoke(ops_rounding.bitwise_or, (self, other,), ())
 
     def __ror__(self, other: Any) -> Any:
@@ -569,14 +595,14 @@ class Tensor(TensorMethods, public=True):
 
     def bitwise_or_(self, other: Any) -> Tensor:
         """In-place `bitwise_or`."""
-        return inplace(Tensor.bitwise_or, "bitwise_or_", self, (other,), {})
+        return inplace(ops_rounding.bitwise_or, "bitwise_or_", self, (other,), {})
 
     __ior__ = bitwise_or_
 
     def __rshift__(self, other: Any) -> Any:
         """Bits moved down by `other` places; the sign stays."""
-        if not isinstance(other, (Tensor, *NUMBERS)):
-            return NotImplemented
+        if not isinstance(other, Tensor):
+            return scalar_operand(ops_rounding.bitwise_right_shift, self, other)
         return invoke(ops_rounding.bitwise_right_shift, (self, other,), ())
 
     def __rrshift__(self, other: Any) -> Any:
@@ -588,14 +614,14 @@ class Tensor(TensorMethods, public=True):
 
     def bitwise_right_shift_(self, other: Any) -> Tensor:
         """In-place `bitwise_right_shift`."""
-        return inplace(Tensor.bitwise_right_shift, "bitwise_right_shift_", self, (other,), {})
+        return inplace(ops_rounding.bitwise_right_shift, "bitwise_right_shift_", self, (other,), {})
 
     __irshift__ = bitwise_right_shift_
 
     def __xor__(self, other: Any) -> Any:
         """Bits that exactly one of them has; of truth values, whether exactly one holds."""
-        if not isinstance(other, (Tensor, *NUMBERS)):
-            return NotImplemented
+        if not isinstance(other, Tensor):
+            return scalar_operand(ops_rounding.bitwise_xor, self, other)
         return invoke(ops_rounding.bitwise_xor, (self, other,), ())
 
     def __rxor__(self, other: Any) -> Any:
@@ -607,7 +633,7 @@ class Tensor(TensorMethods, public=True):
 
     def bitwise_xor_(self, other: Any) -> Tensor:
         """In-place `bitwise_xor`."""
-        return inplace(Tensor.bitwise_xor, "bitwise_xor_", self, (other,), {})
+        return inplace(ops_rounding.bitwise_xor, "bitwise_xor_", self, (other,), {})
 
     __ixor__ = bitwise_xor_
 
@@ -653,7 +679,7 @@ class Tensor(TensorMethods, public=True):
 
     def ceil_(self) -> Tensor:
         """In-place `ceil`."""
-        return inplace(Tensor.ceil, "ceil_", self, (), {})
+        return inplace(ops_rounding.ceil, "ceil_", self, (), {})
 
     def char(self) -> Tensor:
         """In int8."""
@@ -739,7 +765,7 @@ class Tensor(TensorMethods, public=True):
 
     def copysign_(self, other: Any) -> Tensor:
         """In-place `copysign`."""
-        return inplace(Tensor.copysign, "copysign_", self, (other,), {})
+        return inplace(ops_arithmetic.copysign, "copysign_", self, (other,), {})
 
     def cos(self) -> Any:
         """Cosine of each element, in radians."""
@@ -768,7 +794,7 @@ class Tensor(TensorMethods, public=True):
 
     def cos_(self) -> Tensor:
         """In-place `cos`."""
-        return inplace(Tensor.cos, "cos_", self, (), {})
+        return inplace(ops_transcendental.cos, "cos_", self, (), {})
 
     def cosh(self) -> Any:
         """Hyperbolic cosine of each element."""
@@ -797,7 +823,7 @@ class Tensor(TensorMethods, public=True):
 
     def cosh_(self) -> Tensor:
         """In-place `cosh`."""
-        return inplace(Tensor.cosh, "cosh_", self, (), {})
+        return inplace(ops_transcendental.cosh, "cosh_", self, (), {})
 
     def cumprod(self, dim: Any = None, *, dtype: Any = None, axis: Any = None) -> Tensor:
         """Products of the elements up to each one along `dim`; integers and bools in int64, or in `dtype`."""
@@ -841,11 +867,27 @@ class Tensor(TensorMethods, public=True):
 
     def deg2rad_(self) -> Tensor:
         """In-place `deg2rad`."""
-        return inplace(Tensor.deg2rad, "deg2rad_", self, (), {})
+        return inplace(ops_transcendental.deg2rad, "deg2rad_", self, (), {})
+
+    def diag(self, diagonal: int = 0) -> Tensor:
+        """A vector as the diagonal of a matrix, or the diagonal of a matrix as a copy."""
+        return ops_rearranging.diag(self, diagonal)
+
+    def diag_embed(self, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:
+        """The last axis as the diagonal of matrices along two new axes."""
+        return ops_rearranging.diag_embed(self, offset, dim1, dim2)
+
+    def diagflat(self, offset: int = 0) -> Tensor:
+        """All elements as the diagonal of a matrix."""
+        return ops_rearranging.diagflat(self, offset)
 
     def diagonal(self, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
         """The diagonal of each matrix along two axes, as a new last axis; a view."""
         return ops_splitting.diagonal(self, offset, dim1, dim2)
+
+    def diagonal_scatter(self, src: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
+        """A copy of `input` with `src` in place of a diagonal."""
+        return ops_scattering.diagonal_scatter(self, src, offset, dim1, dim2)
 
     def __truediv__(self, other: Tensor | Number) -> Any:
         """Quotient; shapes broadcast, integers become floats."""
@@ -917,8 +959,8 @@ class Tensor(TensorMethods, public=True):
 
     def __eq__(self, other: Any) -> Any:
         """Whether the elements are equal; shapes broadcast."""
-        if not isinstance(other, (Tensor, *NUMBERS)):
-            return NotImplemented
+        if not isinstance(other, Tensor):
+            return scalar_operand(ops_comparisons.eq, self, other)
         return invoke(ops_comparisons.eq, (self, other,), ())
 
     def eq(self, other: Tensor | Number) -> Tensor:
@@ -927,7 +969,7 @@ class Tensor(TensorMethods, public=True):
 
     def eq_(self, other: Any) -> Tensor:
         """In-place `eq`."""
-        return inplace(Tensor.eq, "eq_", self, (other,), {})
+        return inplace(ops_comparisons.eq, "eq_", self, (other,), {})
 
     def equal(self, other: Tensor) -> bool:
         """Whether both have the same shape and the same elements; NaN equals nothing."""
@@ -960,7 +1002,7 @@ class Tensor(TensorMethods, public=True):
 
     def erf_(self) -> Tensor:
         """In-place `erf`."""
-        return inplace(Tensor.erf, "erf_", self, (), {})
+        return inplace(ops_transcendental.erf, "erf_", self, (), {})
 
     def erfc(self) -> Any:
         """1 - erf(input), accurate in the tail."""
@@ -989,7 +1031,7 @@ class Tensor(TensorMethods, public=True):
 
     def erfc_(self) -> Tensor:
         """In-place `erfc`."""
-        return inplace(Tensor.erfc, "erfc_", self, (), {})
+        return inplace(ops_transcendental.erfc, "erfc_", self, (), {})
 
     def exp(self) -> Any:
         """e to the power of each element."""
@@ -1018,7 +1060,7 @@ class Tensor(TensorMethods, public=True):
 
     def exp_(self) -> Tensor:
         """In-place `exp`."""
-        return inplace(Tensor.exp, "exp_", self, (), {})
+        return inplace(ops_transcendental.exp, "exp_", self, (), {})
 
     def exp2(self) -> Any:
         """2 to the power of each element."""
@@ -1047,7 +1089,7 @@ class Tensor(TensorMethods, public=True):
 
     def exp2_(self) -> Tensor:
         """In-place `exp2`."""
-        return inplace(Tensor.exp2, "exp2_", self, (), {})
+        return inplace(ops_transcendental.exp2, "exp2_", self, (), {})
 
     def expand(self, *sizes: Any, implicit: bool = False, **named: Any) -> Tensor:
         """Axes of length 1 repeated without copying, and new ones in front; -1 keeps a length. A view."""
@@ -1084,7 +1126,11 @@ class Tensor(TensorMethods, public=True):
 
     def expm1_(self) -> Tensor:
         """In-place `expm1`."""
-        return inplace(Tensor.expm1, "expm1_", self, (), {})
+        return inplace(ops_transcendental.expm1, "expm1_", self, (), {})
+
+    def exponential_(self, lambd: float = 1.0, *, generator: Any = None) -> Tensor:
+        """In-place `exponential`."""
+        return inplace(ops_random.exponential, "exponential_", self, (lambd,), {"generator": generator})
 
     def fill_(self, value: Any) -> Tensor:
         """In-place `fill`."""
@@ -1093,6 +1139,18 @@ class Tensor(TensorMethods, public=True):
     def flatten(self, start_dim: int = 0, end_dim: int = -1) -> Tensor:
         """The axes from `start_dim` to `end_dim` as one; a view where the strides allow it."""
         return ops_shaping.flatten(self, start_dim, end_dim)
+
+    def flip(self, *dims: Any, **named: Any) -> Tensor:
+        """A copy with some axes reversed."""
+        return ops_rearranging.flip(self, *dims, **named)
+
+    def fliplr(self) -> Tensor:
+        """A copy with the second axis reversed."""
+        return ops_rearranging.fliplr(self)
+
+    def flipud(self) -> Tensor:
+        """A copy with the first axis reversed."""
+        return ops_rearranging.flipud(self)
 
     def float(self) -> Tensor:
         """In float32."""
@@ -1132,12 +1190,12 @@ class Tensor(TensorMethods, public=True):
 
     def floor_(self) -> Tensor:
         """In-place `floor`."""
-        return inplace(Tensor.floor, "floor_", self, (), {})
+        return inplace(ops_rounding.floor, "floor_", self, (), {})
 
     def __floordiv__(self, other: Any) -> Any:
         """Quotient rounded down. RuntimeError where an integer is divided by zero."""
-        if not isinstance(other, (Tensor, *NUMBERS)):
-            return NotImplemented
+        if not isinstance(other, Tensor):
+            return scalar_operand(ops_rounding.floor_divide, self, other)
         return invoke(ops_rounding.floor_divide, (self, other,), ())
 
     def __rfloordiv__(self, other: Any) -> Any:
@@ -1149,7 +1207,7 @@ class Tensor(TensorMethods, public=True):
 
     def floor_divide_(self, other: Any) -> Tensor:
         """In-place `floor_divide`."""
-        return inplace(Tensor.floor_divide, "floor_divide_", self, (other,), {})
+        return inplace(ops_rounding.floor_divide, "floor_divide_", self, (other,), {})
 
     __ifloordiv__ = floor_divide_
 
@@ -1260,7 +1318,7 @@ class Tensor(TensorMethods, public=True):
 
     def fmod_(self, other: Any) -> Tensor:
         """In-place `fmod`."""
-        return inplace(Tensor.fmod, "fmod_", self, (other,), {})
+        return inplace(ops_rounding.fmod, "fmod_", self, (other,), {})
 
     def frac(self) -> Any:
         """input - trunc(input); the derivative is one."""
@@ -1288,12 +1346,16 @@ class Tensor(TensorMethods, public=True):
 
     def frac_(self) -> Tensor:
         """In-place `frac`."""
-        return inplace(Tensor.frac, "frac_", self, (), {})
+        return inplace(ops_rounding.frac, "frac_", self, (), {})
+
+    def gather(self, dim: int, index: Tensor, *, sparse_grad: bool = False, out: Any = None) -> Tensor:
+        """out[i, j] = input[index[i, j], j] for dim 0, and so on. RuntimeError where an index is out of range."""
+        return ops_scattering.gather(self, dim, index, sparse_grad=sparse_grad, out=out)
 
     def __ge__(self, other: Any) -> Any:
         """Whether input >= other; shapes broadcast."""
-        if not isinstance(other, (Tensor, *NUMBERS)):
-            return NotImplemented
+        if not isinstance(other, Tensor):
+            return scalar_operand(ops_comparisons.ge, self, other)
         return invoke(ops_comparisons.ge, (self, other,), ())
 
     def ge(self, other: Tensor | Number) -> Tensor:
@@ -1304,14 +1366,14 @@ class Tensor(TensorMethods, public=True):
 
     def ge_(self, other: Any) -> Tensor:
         """In-place `ge`."""
-        return inplace(Tensor.ge, "ge_", self, (other,), {})
+        return inplace(ops_comparisons.ge, "ge_", self, (other,), {})
 
     greater_equal_ = ge_
 
     def __gt__(self, other: Any) -> Any:
         """Whether input > other; shapes broadcast."""
-        if not isinstance(other, (Tensor, *NUMBERS)):
-            return NotImplemented
+        if not isinstance(other, Tensor):
+            return scalar_operand(ops_comparisons.gt, self, other)
         return invoke(ops_comparisons.gt, (self, other,), ())
 
     def gt(self, other: Tensor | Number) -> Tensor:
@@ -1322,7 +1384,7 @@ class Tensor(TensorMethods, public=True):
 
     def gt_(self, other: Any) -> Tensor:
         """In-place `gt`."""
-        return inplace(Tensor.gt, "gt_", self, (other,), {})
+        return inplace(ops_comparisons.gt, "gt_", self, (other,), {})
 
     greater_ = gt_
 
@@ -1352,7 +1414,7 @@ class Tensor(TensorMethods, public=True):
 
     def hypot_(self, other: Any) -> Tensor:
         """In-place `hypot`."""
-        return inplace(Tensor.hypot, "hypot_", self, (other,), {})
+        return inplace(ops_transcendental.hypot, "hypot_", self, (other,), {})
 
     def index_add(self, dim: int, index: Tensor, source: Tensor, *, alpha: Any = 1) -> Tensor:
         """`input` with `alpha` times the slices of `source` added at the indices of a vector along an axis."""
@@ -1378,9 +1440,17 @@ class Tensor(TensorMethods, public=True):
         """In-place `index_fill`."""
         return inplace(ops_indexing.index_fill, "index_fill_", self, (dim, index, value,), {})
 
-    def index_select(self, dim: int, index: Tensor) -> Tensor:
+    def index_reduce(self, dim: int, index: Tensor, source: Tensor, reduce: str, *, include_self: bool = True) -> Tensor:
+        """`input` reduced with the slices of `source` that the indices of a vector send there: 'prod', 'mean', 'amax' or 'amin'."""
+        return ops_scatter_reductions.index_reduce(self, dim, index, source, reduce, include_self=include_self)
+
+    def index_reduce_(self, dim: int, index: Tensor, source: Tensor, reduce: str, *, include_self: bool = True) -> Tensor:
+        """In-place `index_reduce`."""
+        return inplace(ops_scatter_reductions.index_reduce, "index_reduce_", self, (dim, index, source, reduce,), {"include_self": include_self})
+
+    def index_select(self, dim: int, index: Tensor, *, out: Any = None) -> Tensor:
         """The slices at the indices of a vector along an axis, as a copy. IndexError where one is out of range."""
-        return ops_indexing.index_select(self, dim, index)
+        return ops_indexing.index_select(self, dim, index, out=out)
 
     def int(self) -> Tensor:
         """In int32."""
@@ -1413,10 +1483,14 @@ class Tensor(TensorMethods, public=True):
         """Whether the element is plus infinity."""
         return ops_comparisons.isposinf(self)
 
+    def kthvalue(self, k: int, dim: int = -1, keepdim: bool = False, *, out: Any = None) -> Any:
+        """The k-th smallest element along an axis (counted from 1), and where it was."""
+        return ops_sorting.kthvalue(self, k, dim, keepdim, out=out)
+
     def __le__(self, other: Any) -> Any:
         """Whether input <= other; shapes broadcast."""
-        if not isinstance(other, (Tensor, *NUMBERS)):
-            return NotImplemented
+        if not isinstance(other, Tensor):
+            return scalar_operand(ops_comparisons.le, self, other)
         return invoke(ops_comparisons.le, (self, other,), ())
 
     def le(self, other: Tensor | Number) -> Tensor:
@@ -1427,7 +1501,7 @@ class Tensor(TensorMethods, public=True):
 
     def le_(self, other: Any) -> Tensor:
         """In-place `le`."""
-        return inplace(Tensor.le, "le_", self, (other,), {})
+        return inplace(ops_comparisons.le, "le_", self, (other,), {})
 
     less_equal_ = le_
 
@@ -1437,7 +1511,7 @@ class Tensor(TensorMethods, public=True):
 
     def lerp_(self, end: Any, weight: Any) -> Tensor:
         """In-place `lerp`."""
-        return inplace(Tensor.lerp, "lerp_", self, (end, weight,), {})
+        return inplace(ops_selection.lerp, "lerp_", self, (end, weight,), {})
 
     def log(self) -> Any:
         """Natural logarithm of each element."""
@@ -1466,7 +1540,7 @@ class Tensor(TensorMethods, public=True):
 
     def log_(self) -> Tensor:
         """In-place `log`."""
-        return inplace(Tensor.log, "log_", self, (), {})
+        return inplace(ops_transcendental.log, "log_", self, (), {})
 
     def log10(self) -> Any:
         """Logarithm to base 10 of each element."""
@@ -1495,7 +1569,7 @@ class Tensor(TensorMethods, public=True):
 
     def log10_(self) -> Tensor:
         """In-place `log10`."""
-        return inplace(Tensor.log10, "log10_", self, (), {})
+        return inplace(ops_transcendental.log10, "log10_", self, (), {})
 
     def log1p(self) -> Any:
         """log(1 + input), accurate near 0."""
@@ -1524,7 +1598,7 @@ class Tensor(TensorMethods, public=True):
 
     def log1p_(self) -> Tensor:
         """In-place `log1p`."""
-        return inplace(Tensor.log1p, "log1p_", self, (), {})
+        return inplace(ops_transcendental.log1p, "log1p_", self, (), {})
 
     def log2(self) -> Any:
         """Logarithm to base 2 of each element."""
@@ -1553,7 +1627,7 @@ class Tensor(TensorMethods, public=True):
 
     def log2_(self) -> Tensor:
         """In-place `log2`."""
-        return inplace(Tensor.log2, "log2_", self, (), {})
+        return inplace(ops_transcendental.log2, "log2_", self, (), {})
 
     def log_softmax(self, dim: int, dtype: Any = None) -> Tensor:
         """The logarithm of `softmax`, computed as input - logsumexp(input). With `dtype` the input is cast first."""
@@ -1635,7 +1709,7 @@ class Tensor(TensorMethods, public=True):
 
     def logical_and_(self, other: Any) -> Tensor:
         """In-place `logical_and`."""
-        return inplace(Tensor.logical_and, "logical_and_", self, (other,), {})
+        return inplace(ops_comparisons.logical_and, "logical_and_", self, (other,), {})
 
     def logical_not(self) -> Any:
         """Whether the element is zero."""
@@ -1643,7 +1717,7 @@ class Tensor(TensorMethods, public=True):
 
     def logical_not_(self) -> Tensor:
         """In-place `logical_not`."""
-        return inplace(Tensor.logical_not, "logical_not_", self, (), {})
+        return inplace(ops_comparisons.logical_not, "logical_not_", self, (), {})
 
     def logical_or(self, other: Any) -> Any:
         """Whether one of the elements is not zero."""
@@ -1651,7 +1725,7 @@ class Tensor(TensorMethods, public=True):
 
     def logical_or_(self, other: Any) -> Tensor:
         """In-place `logical_or`."""
-        return inplace(Tensor.logical_or, "logical_or_", self, (other,), {})
+        return inplace(ops_comparisons.logical_or, "logical_or_", self, (other,), {})
 
     def logical_xor(self, other: Any) -> Any:
         """Whether exactly one of the elements is not zero."""
@@ -1659,7 +1733,7 @@ class Tensor(TensorMethods, public=True):
 
     def logical_xor_(self, other: Any) -> Tensor:
         """In-place `logical_xor`."""
-        return inplace(Tensor.logical_xor, "logical_xor_", self, (other,), {})
+        return inplace(ops_comparisons.logical_xor, "logical_xor_", self, (other,), {})
 
     def logit(self, eps: Any = None) -> Tensor:
         """log(input / (1 - input)); with `eps` the input is first moved into [eps, 1 - eps]."""
@@ -1679,8 +1753,8 @@ class Tensor(TensorMethods, public=True):
 
     def __lt__(self, other: Any) -> Any:
         """Whether input < other; shapes broadcast."""
-        if not isinstance(other, (Tensor, *NUMBERS)):
-            return NotImplemented
+        if not isinstance(other, Tensor):
+            return scalar_operand(ops_comparisons.lt, self, other)
         return invoke(ops_comparisons.lt, (self, other,), ())
 
     def lt(self, other: Tensor | Number) -> Tensor:
@@ -1691,7 +1765,7 @@ class Tensor(TensorMethods, public=True):
 
     def lt_(self, other: Any) -> Tensor:
         """In-place `lt`."""
-        return inplace(Tensor.lt, "lt_", self, (other,), {})
+        return inplace(ops_comparisons.lt, "lt_", self, (other,), {})
 
     less_ = lt_
 
@@ -1724,9 +1798,9 @@ class Tensor(TensorMethods, public=True):
         """In-place `masked_scatter`."""
         return inplace(ops_indexing.masked_scatter, "masked_scatter_", self, (mask, source,), {})
 
-    def masked_select(self, mask: Tensor) -> Tensor:
+    def masked_select(self, mask: Tensor, *, out: Any = None) -> Tensor:
         """The elements where `mask` is True, as a vector; the two broadcast."""
-        return ops_indexing.masked_select(self, mask)
+        return ops_indexing.masked_select(self, mask, out=out)
 
     def matmul(self, other: Tensor) -> Tensor:
         """Matrix product as `@`: vectors, matrices, and stacks whose leading axes broadcast."""
@@ -1781,7 +1855,7 @@ class Tensor(TensorMethods, public=True):
 
             With `dtype` the input is cast first. RuntimeError for integers and bools.
         """
-        return ops_reductions.mean(self, dim if axis is None else axis, keepdim or keepdims, dtype=dtype)
+        return planned_losses.mean(self, dim if axis is None else axis, keepdim or keepdims, dtype=dtype)
 
     def min(self, dim: Any = None, keepdim: bool = False, *, other: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
         """The smallest element; with `dim` a named tuple of values and indices along it; with another tensor `minimum`."""
@@ -1832,6 +1906,10 @@ class Tensor(TensorMethods, public=True):
 
     moveaxis = movedim
 
+    def msort(self) -> Tensor:
+        """The elements in order along the first axis."""
+        return ops_sorting.msort(self)
+
     def __mul__(self, other: Tensor | Number) -> Any:
         """Product; shapes broadcast, dtypes promote."""
         if type(other) is not Tensor and not isinstance(other, Tensor):
@@ -1878,11 +1956,15 @@ class Tensor(TensorMethods, public=True):
 
     def mul_(self, other: Any) -> Tensor:
         """In-place `mul`."""
-        return inplace(Tensor.mul, "mul_", self, (other,), {})
+        return inplace(ops_arithmetic.mul, "mul_", self, (other,), {})
 
     multiply_ = mul_
 
     __imul__ = mul_
+
+    def multinomial(self, num_samples: int, replacement: bool = False, *, generator: Any = None) -> Tensor:
+        """Indices drawn with the probabilities (up to a factor) in each row of a vector or matrix: shape (..., num_samples), int64."""
+        return ops_random.multinomial(self, num_samples, replacement, generator=generator)
 
     def mv(self, vec: Tensor) -> Tensor:
         """Product of a matrix and a vector."""
@@ -1906,8 +1988,8 @@ class Tensor(TensorMethods, public=True):
 
     def __ne__(self, other: Any) -> Any:
         """Whether the elements differ; shapes broadcast."""
-        if not isinstance(other, (Tensor, *NUMBERS)):
-            return NotImplemented
+        if not isinstance(other, Tensor):
+            return scalar_operand(ops_comparisons.ne, self, other)
         return invoke(ops_comparisons.ne, (self, other,), ())
 
     def ne(self, other: Tensor | Number) -> Tensor:
@@ -1918,7 +2000,7 @@ class Tensor(TensorMethods, public=True):
 
     def ne_(self, other: Any) -> Tensor:
         """In-place `ne`."""
-        return inplace(Tensor.ne, "ne_", self, (other,), {})
+        return inplace(ops_comparisons.ne, "ne_", self, (other,), {})
 
     not_equal_ = ne_
 
@@ -1952,17 +2034,25 @@ class Tensor(TensorMethods, public=True):
 
     def neg_(self) -> Tensor:
         """In-place `neg`."""
-        return inplace(Tensor.neg, "neg_", self, (), {})
+        return inplace(ops_arithmetic.neg, "neg_", self, (), {})
 
     negative_ = neg_
 
     def nonzero(self, *, as_tuple: bool = False) -> Any:
         """The indices of the elements that are not zero: a row each, or with `as_tuple` a vector per axis."""
-        return ops_indexing.nonzero(self, as_tuple=as_tuple)
+        return ops_searching.nonzero(self, as_tuple=as_tuple)
+
+    def nonzero_static(self, *, size: int, fill_value: int = -1) -> Tensor:
+        """`nonzero` cut, or filled up, to a number of rows."""
+        return ops_searching.nonzero_static(self, size=size, fill_value=fill_value)
 
     def norm(self, p: Any = 'fro', dim: Any = None, keepdim: bool = False, dtype: Any = None) -> Tensor:
         """The p-norm of all elements or along `dim`; "fro" is 2. Its gradient at the origin is 0."""
         return ops_norms.norm(self, p, dim, keepdim, dtype)
+
+    def normal_(self, mean: float = 0.0, std: float = 1.0, *, generator: Any = None) -> Tensor:
+        """In-place `normal`."""
+        return inplace(ops_random.normal, "normal_", self, (mean, std,), {"generator": generator})
 
     def outer(self, vec2: Tensor) -> Tensor:
         """The matrix of all products of an element of each vector."""
@@ -1982,8 +2072,8 @@ class Tensor(TensorMethods, public=True):
 
     def __pow__(self, exponent: Any) -> Any:
         """input to the power of exponent; either may be a number. RuntimeError for integers to a negative number."""
-        if not isinstance(exponent, (Tensor, *NUMBERS)):
-            return NotImplemented
+        if not isinstance(exponent, Tensor):
+            return scalar_operand(ops_arithmetic.pow, self, exponent)
         return invoke(ops_arithmetic.pow, (self, exponent,), ())
 
     def __rpow__(self, other: Any) -> Any:
@@ -1995,7 +2085,7 @@ class Tensor(TensorMethods, public=True):
 
     def pow_(self, exponent: Any) -> Tensor:
         """In-place `pow`."""
-        return inplace(Tensor.pow, "pow_", self, (exponent,), {})
+        return inplace(ops_arithmetic.pow, "pow_", self, (exponent,), {})
 
     __ipow__ = pow_
 
@@ -2044,7 +2134,11 @@ class Tensor(TensorMethods, public=True):
 
     def rad2deg_(self) -> Tensor:
         """In-place `rad2deg`."""
-        return inplace(Tensor.rad2deg, "rad2deg_", self, (), {})
+        return inplace(ops_transcendental.rad2deg, "rad2deg_", self, (), {})
+
+    def random_(self, from_: Any = None, to: Any = None, *, generator: Any = None) -> Tensor:
+        """In-place `random`."""
+        return inplace(ops_random.random, "random_", self, (from_, to,), {"generator": generator})
 
     def ravel(self) -> Tensor:
         """All elements along one axis; a view where the tensor is contiguous."""
@@ -2077,7 +2171,7 @@ class Tensor(TensorMethods, public=True):
 
     def reciprocal_(self) -> Tensor:
         """In-place `reciprocal`."""
-        return inplace(Tensor.reciprocal, "reciprocal_", self, (), {})
+        return inplace(ops_arithmetic.reciprocal, "reciprocal_", self, (), {})
 
     def relu(self) -> Any:
         """max(input, 0); NaN stays NaN."""
@@ -2106,7 +2200,7 @@ class Tensor(TensorMethods, public=True):
 
     def relu_(self) -> Tensor:
         """In-place `relu`."""
-        return inplace(Tensor.relu, "relu_", self, (), {})
+        return inplace(ops_activations.relu, "relu_", self, (), {})
 
     def __mod__(self, other: Tensor | Number) -> Any:
         """Remainder of the division that rounds down: it has the sign of `other`. RuntimeError where an integer is divided by zero."""
@@ -2152,9 +2246,17 @@ class Tensor(TensorMethods, public=True):
 
     def remainder_(self, other: Any) -> Tensor:
         """In-place `remainder`."""
-        return inplace(Tensor.remainder, "remainder_", self, (other,), {})
+        return inplace(ops_rounding.remainder, "remainder_", self, (other,), {})
 
     __imod__ = remainder_
+
+    def repeat(self, *repeats: Any, **named: Any) -> Tensor:
+        """Copies of the tensor beside each other: `repeats` times along each axis, new axes first."""
+        return ops_rearranging.repeat(self, *repeats, **named)
+
+    def repeat_interleave(self, repeats: Any = None, dim: int | None = None, *, output_size: int | None = None) -> Tensor:
+        """Each slice along an axis (each element without one) `repeats` times; one number, or one per slice."""
+        return ops_rearranging.repeat_interleave(self, repeats, dim, output_size=output_size)
 
     def reshape(self, *shape: Any, **named: Any) -> Tensor:
         """The same elements in another shape; a view where the strides allow it, else a copy. One length may be -1."""
@@ -2163,6 +2265,14 @@ class Tensor(TensorMethods, public=True):
     def reshape_as(self, other: Tensor) -> Tensor:
         """`input.reshape(other.shape)`."""
         return ops_shaping.reshape_as(self, other)
+
+    def roll(self, shifts: int | Sequence[int], dims: int | Sequence[int] = ()) -> Tensor:
+        """A copy rolled along some axes, or along all elements as one axis."""
+        return ops_rearranging.roll(self, shifts, dims)
+
+    def rot90(self, k: int = 1, dims: Sequence[int] = (0, 1)) -> Tensor:
+        """A copy turned by k quarters in the plane of two axes."""
+        return ops_rearranging.rot90(self, k, dims)
 
     def round(self, *, decimals: int | None = None) -> Tensor:
         """Each element rounded to the nearest number of that many decimals, halves to even; the derivative is zero."""
@@ -2199,7 +2309,7 @@ class Tensor(TensorMethods, public=True):
 
     def rsqrt_(self) -> Tensor:
         """In-place `rsqrt`."""
-        return inplace(Tensor.rsqrt, "rsqrt_", self, (), {})
+        return inplace(ops_transcendental.rsqrt, "rsqrt_", self, (), {})
 
     def __rsub__(self, other: Tensor | Number) -> Any:
         """other - input; shapes broadcast, dtypes promote."""
@@ -2230,9 +2340,40 @@ class Tensor(TensorMethods, public=True):
         n.buf = n.vc = n.rare = None
         return t
 
+    def scatter(self, dim: int, index: Tensor, src: Any = None, *, value: Any = None, reduce: str | None = None) -> Tensor:
+        """`input` with out[index[i, j], j] = src[i, j] for dim 0, and so on; `src` is a tensor or a number.
+
+            RuntimeError where an index is out of range. `reduce` is 'add' or 'multiply' and takes no gradient, as in torch.
+        """
+        return ops_scattering.scatter(self, dim, index, src, value=value, reduce=reduce)
+
+    def scatter_(self, dim: int, index: Tensor, src: Any = None, *, value: Any = None, reduce: str | None = None) -> Tensor:
+        """In-place `scatter`."""
+        return inplace(ops_scattering.scatter, "scatter_", self, (dim, index, src,), {"value": value, "reduce": reduce})
+
+    def scatter_add(self, dim: int, index: Tensor, src: Tensor) -> Tensor:
+        """`input` with out[index[i, j], j] += src[i, j] for dim 0, and so on; repeated indices add up."""
+        return ops_scattering.scatter_add(self, dim, index, src)
+
+    def scatter_add_(self, dim: int, index: Tensor, src: Tensor) -> Tensor:
+        """In-place `scatter_add`."""
+        return inplace(ops_scattering.scatter_add, "scatter_add_", self, (dim, index, src,), {})
+
+    def scatter_reduce(self, dim: int, index: Tensor, src: Tensor, reduce: str, *, include_self: bool = True) -> Tensor:
+        """`input` reduced with the elements of `src` that an index sends there: 'sum', 'prod', 'mean', 'amax' or 'amin'."""
+        return ops_scatter_reductions.scatter_reduce(self, dim, index, src, reduce, include_self=include_self)
+
+    def scatter_reduce_(self, dim: int, index: Tensor, src: Tensor, reduce: str, *, include_self: bool = True) -> Tensor:
+        """In-place `scatter_reduce`."""
+        return inplace(ops_scatter_reductions.scatter_reduce, "scatter_reduce_", self, (dim, index, src, reduce,), {"include_self": include_self})
+
     def select(self, dim: int, index: int) -> Tensor:
         """One index along an axis, which goes; a view. IndexError where it is out of range."""
         return ops_splitting.select(self, dim, index)
+
+    def select_scatter(self, src: Tensor, dim: int, index: int) -> Tensor:
+        """A copy of `input` with `src` in place of `input.select(dim, index)`."""
+        return ops_scattering.select_scatter(self, src, dim, index)
 
     def sgn(self) -> Any:
         """The same as `sign` for real numbers."""
@@ -2260,7 +2401,7 @@ class Tensor(TensorMethods, public=True):
 
     def sgn_(self) -> Tensor:
         """In-place `sgn`."""
-        return inplace(Tensor.sgn, "sgn_", self, (), {})
+        return inplace(ops_arithmetic.sgn, "sgn_", self, (), {})
 
     def short(self) -> Tensor:
         """In int16."""
@@ -2293,7 +2434,7 @@ class Tensor(TensorMethods, public=True):
 
     def sigmoid_(self) -> Tensor:
         """In-place `sigmoid`."""
-        return inplace(Tensor.sigmoid, "sigmoid_", self, (), {})
+        return inplace(ops_transcendental.sigmoid, "sigmoid_", self, (), {})
 
     def sign(self) -> Any:
         """-1, 0 or 1 by the sign of each element; 0 for NaN."""
@@ -2321,7 +2462,7 @@ class Tensor(TensorMethods, public=True):
 
     def sign_(self) -> Tensor:
         """In-place `sign`."""
-        return inplace(Tensor.sign, "sign_", self, (), {})
+        return inplace(ops_arithmetic.sign, "sign_", self, (), {})
 
     def signbit(self) -> Any:
         """Whether the sign is minus; true of -0.0."""
@@ -2354,7 +2495,7 @@ class Tensor(TensorMethods, public=True):
 
     def sin_(self) -> Tensor:
         """In-place `sin`."""
-        return inplace(Tensor.sin, "sin_", self, (), {})
+        return inplace(ops_transcendental.sin, "sin_", self, (), {})
 
     def sinc(self) -> Any:
         """sin(pi * input) / (pi * input), and 1 at 0."""
@@ -2383,7 +2524,7 @@ class Tensor(TensorMethods, public=True):
 
     def sinc_(self) -> Tensor:
         """In-place `sinc`."""
-        return inplace(Tensor.sinc, "sinc_", self, (), {})
+        return inplace(ops_transcendental.sinc, "sinc_", self, (), {})
 
     def sinh(self) -> Any:
         """Hyperbolic sine of each element."""
@@ -2412,11 +2553,19 @@ class Tensor(TensorMethods, public=True):
 
     def sinh_(self) -> Tensor:
         """In-place `sinh`."""
-        return inplace(Tensor.sinh, "sinh_", self, (), {})
+        return inplace(ops_transcendental.sinh, "sinh_", self, (), {})
+
+    def slice_scatter(self, src: Tensor, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1) -> Tensor:
+        """A copy of `input` with `src` in place of a slice along an axis."""
+        return ops_scattering.slice_scatter(self, src, dim, start, end, step)
 
     def softmax(self, dim: int, dtype: Any = None) -> Tensor:
         """exp(input) / its sum along `dim`, without overflow. With `dtype` the input is cast first."""
         return ops_softmax.softmax(self, dim, dtype)
+
+    def sort(self, dim: int = -1, descending: bool = False, stable: bool | None = None) -> Any:
+        """The elements in order along an axis, and where each of them was."""
+        return ops_sorting.sort(self, dim, descending, stable)
 
     def split(self, split_size_or_sections: Any, dim: int = 0) -> Any:
         """Pieces of one length (the last may be shorter), or of the lengths listed, as a tuple; views."""
@@ -2453,7 +2602,7 @@ class Tensor(TensorMethods, public=True):
 
     def sqrt_(self) -> Tensor:
         """In-place `sqrt`."""
-        return inplace(Tensor.sqrt, "sqrt_", self, (), {})
+        return inplace(ops_transcendental.sqrt, "sqrt_", self, (), {})
 
     def square(self) -> Tensor:
         """Square of each element."""
@@ -2523,7 +2672,7 @@ class Tensor(TensorMethods, public=True):
 
             Integers and bools are summed in int64; with `dtype` the input is cast first. Node: SumBackward0, SumBackward1 along axes.
         """
-        return ops_reductions.sum_(self, dim if axis is None else axis, keepdim or keepdims, dtype=dtype)
+        return planned_losses.sum(self, dim if axis is None else axis, keepdim or keepdims, dtype=dtype)
 
     def sum_to_size(self, *size: Any) -> Tensor:
         """The sum along the axes in which `size` is shorter, so that it has that shape. RuntimeError unless `size` broadcasts to it."""
@@ -2537,9 +2686,13 @@ class Tensor(TensorMethods, public=True):
         """In-place `t`."""
         return inplace_view(ops_shaping.t, "t_", self, (), {})
 
-    def take(self, index: Tensor) -> Tensor:
+    def take(self, index: Tensor, *, out: Any = None) -> Tensor:
         """Elements by their number in row-major order; negative ones count from the end. IndexError out of range."""
-        return ops_indexing.take(self, index)
+        return ops_indexing.take(self, index, out=out)
+
+    def take_along_dim(self, indices: Tensor, dim: int | None = None) -> Tensor:
+        """`gather` where input and indices broadcast against each other and indices may count from the end; all elements without `dim`."""
+        return ops_scattering.take_along_dim(self, indices, dim)
 
     def tan(self) -> Any:
         """Tangent of each element, in radians."""
@@ -2568,7 +2721,7 @@ class Tensor(TensorMethods, public=True):
 
     def tan_(self) -> Tensor:
         """In-place `tan`."""
-        return inplace(Tensor.tan, "tan_", self, (), {})
+        return inplace(ops_transcendental.tan, "tan_", self, (), {})
 
     def tanh(self) -> Any:
         """Hyperbolic tangent of each element."""
@@ -2597,11 +2750,15 @@ class Tensor(TensorMethods, public=True):
 
     def tanh_(self) -> Tensor:
         """In-place `tanh`."""
-        return inplace(Tensor.tanh, "tanh_", self, (), {})
+        return inplace(ops_transcendental.tanh, "tanh_", self, (), {})
 
     def tensor_split(self, indices_or_sections: Any, dim: int = 0) -> Any:
         """Pieces of nearly one length, or cut at the indices listed, as a tuple; views."""
         return ops_splitting.tensor_split(self, indices_or_sections, dim)
+
+    def tile(self, *dims: Any, **named: Any) -> Tensor:
+        """As `repeat`, where axes that `dims` has too few entries for are not repeated."""
+        return ops_rearranging.tile(self, *dims, **named)
 
     def to(self, *args: Any, **named: Any) -> Tensor:
         """In another dtype: `x.to(dtype)`, `x.to(other)`, `x.to(device, dtype)`; the tensor itself where nothing changes, unless `copy=True`.
@@ -2609,6 +2766,10 @@ class Tensor(TensorMethods, public=True):
             RuntimeError or AssertionError for a device other than the CPU.
         """
         return ops_casts.to(self, *args, **named)
+
+    def topk(self, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> Any:
+        """The k largest (or smallest) elements along an axis, in order, and where each of them was."""
+        return ops_sorting.topk(self, k, dim, largest, sorted)
 
     def transpose(self, dim0: int, dim1: int) -> Tensor:
         """Two axes exchanged; a view."""
@@ -2625,6 +2786,22 @@ class Tensor(TensorMethods, public=True):
     swapaxes_ = transpose_
 
     swapdims_ = transpose_
+
+    def tril(self, diagonal: int = 0) -> Tensor:
+        """The lower triangle of each matrix, zero elsewhere."""
+        return ops_rearranging.tril(self, diagonal)
+
+    def tril_(self, diagonal: int = 0) -> Tensor:
+        """In-place `tril`."""
+        return inplace(ops_rearranging.tril, "tril_", self, (diagonal,), {})
+
+    def triu(self, diagonal: int = 0) -> Tensor:
+        """The upper triangle of each matrix, zero elsewhere."""
+        return ops_rearranging.triu(self, diagonal)
+
+    def triu_(self, diagonal: int = 0) -> Tensor:
+        """In-place `triu`."""
+        return inplace(ops_rearranging.triu, "triu_", self, (diagonal,), {})
 
     def trunc(self) -> Any:
         """Each element rounded towards zero; the derivative is zero."""
@@ -2654,7 +2831,7 @@ class Tensor(TensorMethods, public=True):
 
     def trunc_(self) -> Tensor:
         """In-place `trunc`."""
-        return inplace(Tensor.trunc, "trunc_", self, (), {})
+        return inplace(ops_rounding.trunc, "trunc_", self, (), {})
 
     fix_ = trunc_
 
@@ -2677,6 +2854,18 @@ class Tensor(TensorMethods, public=True):
     def unfold(self, dimension: int, size: int, step: int) -> Tensor:
         """All windows of `size` elements along an axis, `step` apart, with the window as a new last axis; a view."""
         return ops_shaping.unfold(self, dimension, size, step)
+
+    def uniform_(self, from_: float = 0.0, to: float = 1.0, *, generator: Any = None) -> Tensor:
+        """In-place `uniform`."""
+        return inplace(ops_random.uniform, "uniform_", self, (from_, to,), {"generator": generator})
+
+    def unique(self, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None) -> Any:
+        """The different elements in order, or the different slices along an axis; with `return_inverse` and `return_counts` a tuple."""
+        return ops_sorting.unique(self, sorted, return_inverse, return_counts, dim)
+
+    def unique_consecutive(self, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None) -> Any:
+        """The elements without those equal to the one before, or slices along an axis."""
+        return ops_sorting.unique_consecutive(self, return_inverse, return_counts, dim)
 
     def unsafe_chunk(self, chunks: int, dim: int = 0) -> Any:
         """As `chunk`, but the pieces may be written to."""
@@ -2758,7 +2947,7 @@ class Tensor(TensorMethods, public=True):
 
     def xlogy_(self, other: Any) -> Tensor:
         """In-place `xlogy`."""
-        return inplace(Tensor.xlogy, "xlogy_", self, (other,), {})
+        return inplace(ops_transcendental.xlogy, "xlogy_", self, (other,), {})
 
     def zero_(self) -> Tensor:
         """In-place `zero`."""

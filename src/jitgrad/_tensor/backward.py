@@ -2,53 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import warnings
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from .._engine import fast, hooks, modes
+from .._engine import fast, modes
 from .._engine.node import LEAF, Node, target
+from .._engine.reentry import run_at_depth
 from .._engine.run import Run
+from .._ops.joining import stack
 from .base import TensorBase, wrap
+from .edges import GradientEdge
 from .views import edge_of
 
 Array = np.ndarray[Any, Any]
-
-
-def as_tuple(value: Any) -> tuple[Any, ...]:
-    """A tensor, or a sequence of them, as a tuple."""
-    if isinstance(value, TensorBase) or value is None:
-        return (value,)
-    return tuple(value)
-
-
-def seed(output: Any, grad: Any, index: int) -> Any:
-    """The gradient a run starts with: the one given, checked, or 1 for a scalar."""
-    if grad is None:
-        if output.meta.numel != 1:
-            raise RuntimeError("grad can be implicitly created only for scalar outputs")
-        if not output.meta.kind.is_floating_point:
-            raise RuntimeError(f"grad can be computed only for real scalar outputs but got torch.{output.meta.kind.name}")
-        return wrap(np.ones(output.meta.shape, output.meta.dtype))
-    if not isinstance(grad, TensorBase):
-        raise TypeError(f"gradients can be either Tensors or None, but got {type(grad).__name__}")
-    if grad.meta.shape != output.meta.shape:
-        raise RuntimeError(f"Mismatch in shape: grad_output[{index}] has a shape of {grad.shape} and output[{index}] has a shape of {output.shape}.")
-    if not grad.meta.kind.is_floating_point:
-        raise RuntimeError(f"For complex Tensors, both grad_output and output are required to have the same dtype. Mismatch in dtype: grad_output[{index}] "
-                           f"has a dtype of torch.{grad.meta.kind.name} and output[{index}] has a dtype of torch.{output.meta.kind.name}.")  # fmt: skip
-    return grad if grad.meta.dtype == output.meta.dtype else grad.to(output.meta.kind)
-
-
-def edge_required(output: Any, index: int) -> Node:
-    """The edge of an output that a run starts from."""
-    if not isinstance(output, TensorBase):
-        raise TypeError(f"expected Tensor or GradientEdge as outputs, got {type(output).__name__}")
-    edge: Node | None = edge_of(output)
-    if edge is None:
-        raise RuntimeError(f"element {index} of tensors does not require grad and does not have a grad_fn")
-    return edge
+Output = tuple[Node, int]
+ONES: dict[Any, Any] = {}
 
 
 def backward_plain(tensor: Any, gradient: Any, keep: bool) -> bool:
@@ -58,7 +29,7 @@ def backward_plain(tensor: Any, gradient: Any, keep: bool) -> bool:
     """
     edge = tensor.fn
     meta = tensor.meta
-    if edge is None or tensor.rare is not None or hooks.HOOKED or modes.SPECIAL or edge.number == LEAF:
+    if edge is None or tensor.rare is not None or modes.SPECIAL or edge.number == LEAF or edge.rare is not None:
         return False
     if gradient is None:
         if meta.shape:
@@ -73,102 +44,183 @@ def backward_plain(tensor: Any, gradient: Any, keep: bool) -> bool:
     try:
         rest = fast.run(edge, grad, keep)
     finally:
+        if fast.SILENCED:
+            fast.speak()
         fast.RUN.release()
     if rest is not None:
         Run(keep, False)([(node, index, part if part is None else wrap(part)) for node, index, part in rest])
     return True
 
 
-ONES: dict[Any, Any] = {}
-
-
 def backward(tensors: Any, grad_tensors: Any = None, retain_graph: bool | None = None, create_graph: bool = False,
-             inputs: Any = None) -> None:  # fmt: skip
+             grad_variables: Any = None, inputs: Any = None) -> None:  # fmt: skip
     """Add the gradients of `tensors` to the `.grad` of the leaves they came from.
 
-    `grad_tensors`: a tensor per output of its shape, or None for scalars. `inputs`: only these receive a gradient. Raises
-    RuntimeError where an output takes no gradient, has the wrong shape, or was backwarded before.
+    `tensors`: a tensor or `GradientEdge`, or several. `grad_tensors`: a tensor of its shape per output, or None for scalars. `inputs`: only
+    these receive a gradient. Raises RuntimeError where an output takes no gradient, has the wrong shape, or was backwarded before.
     """
+    if grad_variables is not None:
+        warnings.warn("`grad_variables` is deprecated. Use `grad_tensors` instead.", FutureWarning, stacklevel=2)
+        if grad_tensors is not None:
+            raise RuntimeError("`grad_tensors` and `grad_variables` (deprecated) arguments both passed to `backward()`. Please only use `grad_tensors`.")
+        grad_tensors = grad_variables
+    wanted = None if inputs is None else inputs_of(inputs, "backward")
     outputs = as_tuple(tensors)
-    grads = as_tuple(grad_tensors) if grad_tensors is not None else (None,) * len(outputs)
-    if len(grads) != len(outputs):
-        raise RuntimeError(f"got {len(outputs)} tensors and {len(grads)} gradients")
-    if inputs is not None and len(as_tuple(inputs)) == 0:
-        raise RuntimeError("`inputs` argument to `backward()` cannot be empty.")
+    seeds = seeds_of(outputs, grad_tensors, batched=False)
     keep = create_graph if retain_graph is None else retain_graph
-    edges = [edge_required(output, k) for k, output in enumerate(outputs)]
-    seeds = [seed(output, grad, k) for k, (output, grad) in enumerate(zip(outputs, grads, strict=True))]
-    if len(edges) == 1 and not create_graph and inputs is None and backward_plain(outputs[0], seeds[0], keep):
+    if wanted is None:
+        if len(outputs) == 1 and not create_graph and isinstance(outputs[0], TensorBase) and backward_plain(outputs[0], seeds[0][2], keep):
+            return
+        start(Run(keep, create_graph), seeds)
         return
-    run_full(edges, seeds, keep, create_graph, inputs)
-
-
-def run_full(edges: Sequence[Node], seeds: Sequence[Any], keep: bool, create_graph: bool, inputs: Any) -> None:
-    """The full engine, accumulating into all leaves or into `inputs` only."""
-    captures: dict[tuple[Node, int], list[int]] | None = None
-    accumulate: frozenset[Node] = frozenset()
-    wanted: list[Any] = []
-    if inputs is not None:
-        wanted = list(as_tuple(inputs))
-        places = [(k, edge_of(x)) for k, x in enumerate(wanted)]
-        for k, edge in places:
-            if edge is None:
-                raise RuntimeError("One of the differentiated Tensors does not require grad")
-            if edge.number != LEAF and not wanted[k].retains_grad:
-                pass
-        accumulate = frozenset(edge for _, edge in places if edge.number == LEAF)
-        captures = {}
-        for k, edge in places:
-            if edge.number != LEAF:
-                captures.setdefault(target(edge), []).append(k)
-    found = Run(keep, create_graph, captures, accumulate)(start(edges, seeds))
-    for k, grad in found.items():
-        if grad is not None:
-            accumulate_plain(wanted[k], grad, create_graph)
-
-
-def accumulate_plain(tensor: Any, grad: Any, create_graph: bool) -> None:
-    """Add to the `.grad` of a tensor that is not a leaf (named in `inputs`)."""
-    held = tensor._grad_slot()
-    tensor._set_grad_slot(grad if held is None else held + grad)
-
-
-def start(edges: Sequence[Node], seeds: Sequence[Any]) -> list[tuple[Node, int, Any]]:
-    """Roots as (node, output number, gradient)."""
-    return [(*target(edge), grad) for edge, grad in zip(edges, seeds, strict=True)]
+    edges = [accumulated_edge(x) for x in wanted]
+    start(Run(keep, create_graph, {}, frozenset(node for node, _ in edges)), seeds)
 
 
 def grad(outputs: Any, inputs: Any, grad_outputs: Any = None, retain_graph: bool | None = None, create_graph: bool = False,
          only_inputs: bool = True, allow_unused: bool | None = None, is_grads_batched: bool = False,
-         materialize_grads: bool = False) -> tuple[Any, ...]:  # fmt: skip
+         materialize_grads: bool = False) -> Any:  # fmt: skip
     """The gradients of `outputs` with respect to `inputs`, without touching any `.grad`.
 
-    Returns a tuple with a tensor of each input's shape and dtype, or None for one that the outputs don't depend on, which
-    needs `allow_unused=True`; `materialize_grads=True` gives zeros instead.
+    Returns a tuple (a dict for a dict) with a tensor of each input's shape and dtype, or None for one that the outputs don't
+    depend on, which needs `allow_unused=True`; `materialize_grads=True` gives zeros instead. With `is_grads_batched` the first axis of each
+    of `grad_outputs` counts the gradients to be sent, and the results have that axis too.
     """
     if materialize_grads and allow_unused is False:
         raise ValueError("Expected allow_unused to be True or not passed when materialize_grads=True, but got: allow_unused=False.")
-    allow_unused = materialize_grads if allow_unused is None else allow_unused
-    outs, ins = as_tuple(outputs), as_tuple(inputs)
-    given = as_tuple(grad_outputs) if grad_outputs is not None else (None,) * len(outs)
-    if len(given) != len(outs):
-        raise RuntimeError(f"got {len(outs)} tensors and {len(given)} gradients")
+    unused = materialize_grads if allow_unused is None else allow_unused
+    outs = as_tuple(outputs)
+    wanted = inputs_of(inputs, "grad")
+    if not only_inputs:
+        warnings.warn("only_inputs argument is deprecated and is ignored now (defaults to True). To accumulate gradient for other parts of the graph, "
+                      "please use torch.autograd.backward.", FutureWarning, stacklevel=2)  # fmt: skip
+    seeds = seeds_of(outs, grad_outputs, is_grads_batched)
     keep = create_graph if retain_graph is None else retain_graph
-    edges = [edge_required(output, k) for k, output in enumerate(outs)]
-    seeds = [seed(output, one, k) for k, (output, one) in enumerate(zip(outs, given, strict=True))]
-    captures: dict[tuple[Node, int], list[int]] = {}
-    for k, x in enumerate(ins):
-        edge = edge_of(x)
-        if edge is None:
-            raise RuntimeError("One of the differentiated Tensors does not require grad")
-        captures.setdefault(target(edge), []).append(k)
-    found = Run(keep, create_graph, captures)(start(edges, seeds))
-    results = [found.get(k) for k in range(len(ins))]
-    for k, (x, result) in enumerate(zip(ins, results, strict=True)):
-        if result is None:
-            if materialize_grads:
-                results[k] = wrap(np.zeros(x.meta.shape, x.meta.dtype))
-            elif not allow_unused:
-                raise RuntimeError("One of the differentiated Tensors appears to not have been used in the graph. Set allow_unused=True if this is the "
-                                   "desired behavior.")  # fmt: skip
-    return tuple(results)
+    edges = [captured_edge(x) for x in wanted]
+    results = batched(edges, seeds, keep, create_graph) if is_grads_batched else capture(edges, seeds, keep, create_graph)
+    for index, (x, result) in enumerate(zip(wanted, results, strict=True)):
+        if result is None and materialize_grads:
+            if not isinstance(x, TensorBase):
+                raise RuntimeError("materialize_grads cannot be used when the given input is a GradientEdge")
+            results[index] = wrap(np.zeros(x.meta.shape, x.meta.dtype)).requires_grad_(create_graph)
+        elif result is None and not unused:
+            raise RuntimeError(f"The differentiated Tensor at index {index} appears to not have been used in the graph. Set allow_unused=True if this "
+                               "is the desired behavior.")  # fmt: skip
+    return dict(zip(inputs, results, strict=True)) if isinstance(inputs, dict) else tuple(results)
+
+
+# ---- runs
+def start(run: Run, seeds: Sequence[tuple[Node, int, Any]]) -> dict[int, Any]:
+    """Run, on another stack where backwards are nested so deep that this one might not suffice."""
+    return run_at_depth(lambda: run(seeds))
+
+
+def capture(edges: list[Output], seeds: Sequence[tuple[Node, int, Any]], keep: bool, create_graph: bool) -> list[Any]:
+    """The gradients of outputs of nodes, None where none came."""
+    captures: dict[Output, list[int]] = {}
+    for place, edge in enumerate(edges):
+        captures.setdefault(edge, []).append(place)
+    found = start(Run(keep, create_graph, captures), seeds)
+    return [found.get(place) for place in range(len(edges))]
+
+
+def batched(edges: list[Output], seeds: Sequence[tuple[Node, int, Any]], keep: bool, create_graph: bool) -> list[Any]:
+    """One run per gradient along the first axis; the results stacked."""
+    (count,) = {grad.meta.shape[0] for _, _, grad in seeds if grad is not None} or {0}
+    rows = [capture(edges, [(node, index, grad[k]) for node, index, grad in seeds], keep or k < count - 1, create_graph) for k in range(count)]
+    return [None if parts[0] is None else stack(parts) for parts in zip(*rows, strict=True)]
+
+
+# ---- arguments
+def as_tuple(value: Any) -> tuple[Any, ...]:
+    """A tensor or an edge, or a sequence of them, as a tuple."""
+    if isinstance(value, (TensorBase, GradientEdge)) or value is None:
+        return (value,)
+    return tuple(value)
+
+
+def inputs_of(inputs: Any, name: str) -> tuple[Any, ...]:
+    """What gradients are asked for, as a tuple."""
+    if isinstance(inputs, (TensorBase, GradientEdge)):
+        return (inputs,)
+    if isinstance(inputs, Mapping) and type(inputs) is not dict:
+        raise TypeError(f"`inputs` argument to `{name}()` must be a dict, not {type(inputs).__name__}. Other Mapping types are not supported.")
+    wanted = tuple(inputs.values() if isinstance(inputs, dict) else inputs)
+    if not wanted:
+        raise RuntimeError(f"`inputs` argument to `{name}()` cannot be empty.")
+    for x in wanted:
+        if not isinstance(x, (TensorBase, GradientEdge)):
+            raise RuntimeError(f"all inputs have to be Tensors or GradientEdges, but got {type(x).__name__}")
+    return wanted
+
+
+def captured_edge(x: Any) -> Output:
+    """The output of a node that is a tensor's gradient."""
+    if isinstance(x, GradientEdge):
+        return x.node, x.output_nr
+    edge = edge_of(x)
+    if edge is None:
+        raise RuntimeError("One of the differentiated Tensors does not require grad")
+    return target(edge)
+
+
+def accumulated_edge(x: Any) -> Output:
+    """The same for one whose `.grad` is wanted: a tensor that is not a leaf retains its gradient from now on."""
+    if isinstance(x, GradientEdge):
+        return x.node, x.output_nr
+    x.retain_grad()
+    return target(edge_of(x))
+
+
+def seeds_of(outputs: tuple[Any, ...], given: Any, batched: bool) -> list[tuple[Node, int, Any]]:
+    """What a run starts from: node, output number and gradient for each output."""
+    grads = as_tuple(given) if given is not None else (None,) * len(outputs)
+    checked = [seed(output, one, k, batched) for k, (output, one) in enumerate(zip(outputs, grads, strict=False))]
+    if len(grads) < len(outputs):
+        raise RuntimeError(f"got {len(outputs)} tensors and {len(grads)} gradients")
+    return [(*edge_required(output, k), one) for k, (output, one) in enumerate(zip(outputs, checked, strict=True))]
+
+
+def edge_required(output: Any, index: int) -> Output:
+    """The node and output number that a run starts from."""
+    if isinstance(output, GradientEdge):
+        return output.node, output.output_nr
+    edge = edge_of(output)
+    if edge is None:
+        raise RuntimeError(f"element {index} of tensors does not require grad and does not have a grad_fn")
+    return target(edge)
+
+
+def seed(output: Any, grad: Any, index: int, batched: bool) -> Any:
+    """The gradient a run starts with: the one given, checked, or 1 for a scalar; None for an output that takes none."""
+    if isinstance(output, GradientEdge):
+        meta: Any = output.node.output_meta(output.output_nr)
+        if batched:
+            raise RuntimeError("Batched grads are not supported with GradientEdge")
+    elif isinstance(output, TensorBase):
+        meta = output.meta
+    else:
+        raise AssertionError("Expected output to be a torch.Tensor")
+    if grad is None:
+        if isinstance(output, TensorBase) and not output.requires_grad:
+            return None
+        if meta.numel != 1:
+            raise RuntimeError("grad can be implicitly created only for scalar outputs")
+        return wrap(np.ones(meta.shape, meta.dtype))
+    if not isinstance(grad, TensorBase):
+        raise TypeError(f"gradients can be either Tensors or None, but got {type(grad).__name__}")
+    check_shape(grad, meta, index, batched)
+    return grad if grad.meta.dtype == meta.dtype else grad.to(meta.kind)
+
+
+def check_shape(grad: Any, meta: Any, index: int, batched: bool) -> None:
+    """RuntimeError for a gradient that has not its output's shape."""
+    shape = grad.shape[1:] if batched else grad.shape
+    if tuple(shape) == meta.shape:
+        return
+    where = f"grad_output[{index}] has a shape of {shape} and output[{index}] has a shape of {type(shape)(meta.shape)}."
+    if batched:
+        raise RuntimeError("If `is_grads_batched=True`, we interpret the first dimension of each grad_output as the batch dimension. The sizes of the "
+                           "remaining dimensions are expected to match the shape of corresponding output, but a mismatch was detected: "
+                           f"{where} If you only want some tensors in `grad_output` to be considered batched, consider using vmap.")  # fmt: skip
+    raise RuntimeError(f"Mismatch in shape: {where}")

@@ -18,8 +18,10 @@ import numpy as np
 from .._core.dtypes import dtype as Dtype
 from .._core.meta import Meta, meta_of
 from .._core.shapes import Size
+from .._engine import modes
 from .._engine.node import ACCUMULATE, LEAF, Node, Port, target
 from .._engine.versions import Version, bump
+from .._ops.casts import copied
 
 
 class Rare:
@@ -37,10 +39,14 @@ class Rare:
         self.creation: str | None = None
         self.grad: Any = None
         self.inference = False
-        self.retains = False
+        self.retains: Any = None  # what takes the gradient of a tensor that retains it
         self.seen = 0
 
 
+INFERENCE_WRITE = (
+    "Inplace update to inference tensor outside InferenceMode is not allowed.You can make a clone to get a normal tensor "
+    "before doing inplace update.See https://github.com/pytorch/rfcs/pull/17 for more details."
+)
 ODD = Rare()  # shared by all tensors whose only peculiarity is dtype or layout; never written to
 
 
@@ -79,8 +85,11 @@ class TensorBase:
 
     @property
     def requires_grad(self) -> bool:
-        """Whether gradients are computed for it."""
-        return self.fn is not None
+        """Whether gradients are computed for it (a view made without recording says what its base says)."""
+        if self.fn is not None or self.rare is None:
+            return self.fn is not None
+        base = self.rare.base
+        return base is not None and base.fn is not None
 
     @requires_grad.setter
     def requires_grad(self, on: bool) -> None:
@@ -92,11 +101,11 @@ class TensorBase:
         Raises RuntimeError for a dtype that is not floating point, or when switched off on a tensor that is not a leaf.
         """
         fn = self.fn
+        if requires_grad and self.rare is not None and self.rare.inference and not modes.LOCAL.inference:
+            raise RuntimeError("Setting requires_grad=True on inference tensor outside InferenceMode is not allowed.")
         if requires_grad and fn is None:
             if not self.meta.kind.is_floating_point:
                 raise RuntimeError("only Tensors of floating point dtype can require gradients")
-            if self.rare is not None and self.rare.inference:
-                raise RuntimeError("Setting requires_grad=True on inference tensor outside InferenceMode is not allowed.")
             self.fn = AccumulateGrad(self)
             if self.rare is not None and self.rare.grad is not None:
                 self.fn.grad, self.rare.grad = self.rare.grad, None
@@ -172,6 +181,8 @@ def settle(tensor: Any) -> Any:
         tensor.rare = tensor.rare or ODD
     elif tensor.rare is ODD:
         tensor.rare = None
+    if type(tensor.fn) is AccumulateGrad:
+        tensor.fn.meta, tensor.fn.array = meta, tensor.array
     return tensor
 
 
@@ -183,18 +194,22 @@ def wrap(array: np.ndarray[Any, Any], fn: Any = None) -> Any:
     tensor.fn = fn
     tensor.vc = None
     tensor.rare = None if meta.plain else ODD
+    if modes.SPECIAL and modes.LOCAL.tracer is not None:
+        modes.LOCAL.tracer.wrapped(array)
     return tensor
 
 
 class AccumulateGrad(Node):
     """The node at a leaf: adds what arrives to `.grad`, which it holds. The leaf owns its node; the node knows its leaf weakly."""
 
-    __slots__ = ("grad", "owner")
+    __slots__ = ("array", "grad", "owner")
     arity = 0
+    array: np.ndarray[Any, Any]  # the leaf's, for a stand-in when the leaf is gone
     grad: Any
 
     def __init__(self, leaf: Any) -> None:
         self.owner = weakref.ref(leaf)
+        self.array = leaf.array
         self.number = LEAF
         self.meta = leaf.meta
         self.buf = self.grad = self.rare = None
@@ -206,21 +221,38 @@ class AccumulateGrad(Node):
 
     @property
     def variable(self) -> Any:
-        """The leaf; a stand-in with the same edge when the leaf itself is gone."""
-        return self.owner()
+        """The leaf; a stand-in over the same memory with the same edge when the leaf itself is gone."""
+        leaf = self.owner()
+        if leaf is None:
+            leaf = wrap(self.array, self)
+            leaf.vc = self.vc
+            self.owner = weakref.ref(leaf)
+        return leaf
+
+    def name(self) -> str:
+        """As torch has it."""
+        return "torch::autograd::AccumulateGrad"
+
+    def call(self, grads: tuple[Any, ...], keep: bool, create_graph: bool) -> tuple[Any, ...]:
+        if grads[0] is not None:
+            self.accept_tensor(grads[0], create_graph)
+        return ()
 
     def accept(self, grad: np.ndarray[Any, Any], alone: bool) -> None:
         """Add an array to `.grad`; it becomes `.grad` itself when nobody else can see it."""
         held = self.grad
         if held is None:
+            meta = self.meta
+            if not meta.plain:
+                self.grad = self.laid_out(grad)
+                return
             self.grad = t = TensorBase.kind()
             t.array = grad if alone else grad.copy()
-            t.meta = meta = self.meta
-            t.vc = t.fn = None
-            t.rare = None
-            if not meta.plain:
-                settle(t)
+            t.meta = meta
+            t.vc = t.fn = t.rare = None
             return
+        if held.rare is not None:
+            self.check_held(held)
         np.add(held.array, grad, out=held.array)
         held._bump()
 
@@ -229,19 +261,29 @@ class AccumulateGrad(Node):
         with ACCUMULATE:
             held = self.grad
             if held is None:
-                self.grad = grad if create_graph else wrap(np.array(grad.array, order="C", copy=True))
-            elif create_graph or held.fn is not None:
+                self.grad = copied(grad.detach(), grad) if create_graph else self.laid_out(grad.array)
+            elif create_graph:
                 self.grad = held + grad
             else:
+                self.check_held(held)
                 np.add(held.array, grad.array, out=held.array)
                 held._bump()
-        if self.rare is not None:
-            leaf = self.owner()
-            for hook in list(self.rare.accumulated.values()):
-                hook(leaf)
+            if modes.SPECIAL and modes.LOCAL.tracer is not None:
+                modes.LOCAL.tracer.accumulated(self, held, grad)
+
+    def laid_out(self, grad: np.ndarray[Any, Any]) -> Any:
+        """A copy of a gradient, laid out in memory as the leaf is."""
+        array = np.empty_like(self.array, dtype=grad.dtype)
+        array[...] = grad
+        return wrap(array)
+
+    def check_held(self, held: Any) -> None:
+        """RuntimeError if the user put an inference tensor into `.grad`."""
+        if held.rare is not None and held.rare.inference and not modes.LOCAL.inference:
+            raise RuntimeError(INFERENCE_WRITE)
 
 
 def grad_fn_of(tensor: Any) -> Any:
     """The node that made a tensor, or None for a leaf."""
     fn = tensor.fn
-    return None if fn is None or fn.number == LEAF else target(fn)[0]
+    return None if fn is None or fn.number == LEAF else target(fn)[0].shown()

@@ -29,9 +29,7 @@ def leaf(array: Array, requires_grad: bool = False) -> Tensor:
     result = wrap(array)
     if modes.SPECIAL and modes.LOCAL.inference:
         own_rare(result).inference = True
-        if requires_grad:
-            raise RuntimeError("Setting requires_grad=True on inference tensor outside InferenceMode is not allowed.")
-    elif requires_grad:
+    if requires_grad:
         if not result.meta.kind.is_floating_point:
             raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients")
         result.requires_grad_()
@@ -192,6 +190,23 @@ def empty_strided(size: Any, stride: Any, *, dtype: Dtype | None = None, device:
     extent = 1 + sum((n - 1) * step for n, step in zip(shape, steps, strict=True)) if all(shape) else 0
     memory = np.empty(extent, kind)
     return leaf(np.ndarray(shape, kind, memory, 0, tuple(step * kind.itemsize for step in steps)), requires_grad)
+
+
+def empty_permuted(size: Any, physical_layout: Any, *, dtype: Dtype | None = None, device: Any = None, requires_grad: bool = False, layout: Any = None, pin_memory: bool = False) -> Tensor:
+    """Uninitialised memory whose axes lie in memory in the order `physical_layout`, outermost first."""
+    check_device(device)
+    shape, order = sizes("empty_permuted", (size,), {}), tuple(physical_layout)
+    if len(shape) != len(order):
+        raise RuntimeError(f"Number of dimensions in size does not match the length of the physical_layout; i.e. len(size) = {len(shape)} is not equal "
+                           f"to len(physical_layout) = {len(order)}")  # fmt: skip
+    for axis in order:
+        if not 0 <= axis < len(shape):
+            raise RuntimeError(f"Dimension out of range (expected to be between 0 and {len(shape) - 1}, but got {axis} at index {order.index(axis)}).  "
+                               "NB: negative dims not currently supported; file an issue if you want it.")  # fmt: skip
+    if len(set(order)) != len(order):
+        raise RuntimeError("Duplicate dim not allowed")
+    memory = np.empty(tuple(shape[axis] for axis in order), native("empty_permuted", dtype))
+    return leaf(memory.transpose(np.argsort(order)), requires_grad)
 
 
 # ---------------------------------------------------------------- ranges
@@ -364,7 +379,7 @@ def get_default_dtype() -> Dtype:
 
 
 __all__ = [
-    "arange", "as_tensor", "asarray", "can_cast", "empty", "empty_like", "empty_strided", "eye", "from_numpy", "full", "full_like",
+    "arange", "as_tensor", "asarray", "can_cast", "empty", "empty_like", "empty_permuted", "empty_strided", "eye", "from_numpy", "full", "full_like",
     "get_default_dtype", "is_tensor", "linspace", "logspace", "numel", "ones", "ones_like", "promote_types", "result_type",
     "scalar_tensor", "set_default_dtype", "tensor", "tril_indices", "triu_indices", "zeros", "zeros_like",
 ]  # fmt: skip

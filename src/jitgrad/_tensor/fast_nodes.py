@@ -9,15 +9,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
-from .._engine import versions
+from .._engine import modes, versions
 from .._engine.node import RELEASED, Node
+from .._ops.derived import Map
 from .._ops.kinds import Dispatch
-from .._ops.maps import Elementwise, Map
+from .._ops.maps import Elementwise
 from .base import wrap
+from .fields import SlotFields, release_slots
 from .nodes import contiguous, modified, second_time
 
 
-class FastNode(Node):
+class FastNode(SlotFields, Node):
     """An elementwise op of one or two plain tensors of equal Meta."""
 
     __slots__ = ()
@@ -51,8 +53,10 @@ class FastNode(Node):
                 raise modified(self.epoch, counter, array, None if maker is None or maker.number == 0 else (maker, 0))
 
     def release(self) -> None:
-        for slot in self.kept:
-            object.__setattr__(self, slot, RELEASED)
+        release_slots(self, self.kept)
+
+    def slot_names(self) -> dict[str, str]:
+        return {slot: "result" if slot == "r" else self.op.inputs[int(slot[1])] for slot in self.kept}
 
     def saved(self) -> dict[str, Any]:
         """Saved tensors by the op's names, with their edges."""
@@ -74,7 +78,9 @@ class FastNode(Node):
         (grad,) = grads
         if grad is None:
             return (None,) * self.arity
-        if not create_graph:
+        if self.rare is not None and self.rare.packed:
+            return self.call_unpacked(grads, keep, create_graph)  # type: ignore[no-any-return]
+        if not create_graph and modes.tracer() is None:
             array = contiguous(grad.array)  # a name of its own, so that `apply` does not take it for unshared
             results = self.apply(array, True)
             return [None if part is None else wrap(part) for part in ((results,) if self.arity == 1 else results)]

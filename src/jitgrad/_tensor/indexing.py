@@ -6,19 +6,23 @@ from typing import Any
 
 import numpy as np
 
+from .._core.errors import argument_error
+from .._core.shapes import expand_shape
 from .._ops import indexing, views
 from .base import TensorBase, wrap
+from .convert import NUMBER_TYPES
+from .creation import filled
 from .index_parse import Plan, parse_index
 from .inplace import inplace
+
+Key = tuple[np.ndarray[Any, Any] | None, ...]
 
 
 def take(tensor: Any, index: Any) -> Any:
     """`tensor[index]`: a view for ints, slices, None and `...`; a copy where lists, tensors or masks are involved."""
     plan = parse_index(tensor.meta.shape, index)
     result = view_of(tensor, plan)
-    if not plan.advanced:
-        return result
-    return indexing.index_op(result, *index_tensors(plan))
+    return indexing.index_op(result, key_of(plan)) if plan.advanced else result
 
 
 def view_of(tensor: Any, plan: Plan) -> Any:
@@ -35,21 +39,77 @@ def view_of(tensor: Any, plan: Plan) -> Any:
     return tensor
 
 
-def index_tensors(plan: Plan) -> tuple[Any, ...]:
-    """The index arrays as one static: they are bounds-checked copies that nobody writes to."""
-    return (tuple(entry if entry is None else np.array(entry) for entry in plan.advanced),)
+def key_of(plan: Plan) -> Key:
+    """The index arrays as one static: bounds-checked copies that nobody writes to."""
+    return tuple([entry if entry is None else np.array(entry) for entry in plan.advanced])
 
 
 def assign(tensor: Any, index: Any, value: Any) -> None:
-    """`tensor[index] = value`, in place; value broadcasts and is cast."""
+    """`tensor[index] = value`, in place; value is a tensor or a number, and broadcasts.
+
+    Raises RuntimeError where it doesn't, or where writing is refused; TypeError for other values.
+    """
     plan = parse_index(tensor.meta.shape, index)
-    target = view_of(tensor, plan) if plan.steps and not (len(plan.steps) == 1 and plan.steps[0].kind == "alias") else tensor
+    target = tensor if covers(plan, tensor.meta.shape) else view_of(tensor, plan)
     if not isinstance(value, TensorBase):
-        value = wrap(np.asarray(value, tensor.meta.dtype))
-    if not plan.advanced:
-        lead = value.ndim - len(plan.shape)
-        if lead > 0 and all(n == 1 for n in value.meta.shape[:lead]):
-            value = value.reshape(value.meta.shape[lead:])
-        target.copy_(value)
+        value = number_tensor(tensor, value)
+    if plan.advanced:
+        if value.meta.numel == 1 and isinstance(index, TensorBase) and index.meta.dtype == np.bool_:
+            value = value.to(tensor.meta.kind)
+        check_same_dtype(tensor, value)
+        inplace(indexing.put_by_key, "index_put_", target, (key_of(plan), value), {})
         return
-    inplace(indexing.put, "index_put_", target, (index_tensors(plan)[0], value), {})
+    if not value.meta.shape:
+        target.fill_(value)
+        return
+    lead = value.ndim - len(plan.shape)
+    if lead > 0 and all(n == 1 for n in value.meta.shape[:lead]):
+        value = value.reshape(value.meta.shape[lead:])
+    if value.meta.shape != plan.shape:
+        expand_shape(value.meta.shape, plan.shape, value.type())
+    target.copy_(value)
+
+
+def covers(plan: Plan, shape: tuple[int, ...]) -> bool:
+    """Whether the view part of an index is the tensor as it is."""
+    if len(plan.steps) > 1:
+        return False
+    return not plan.steps or plan.steps[0].kind == "alias" or (plan.steps[0].kind == "slice" and plan.steps[0][2:] == (0, shape[0], 1))
+
+
+def number_tensor(tensor: Any, value: Any) -> Any:
+    """A number as a tensor without dimensions of another's dtype. TypeError for anything else, RuntimeError if it doesn't fit."""
+    if not isinstance(value, NUMBER_TYPES):
+        module = type(value).__module__
+        name = type(value).__qualname__ if module == "builtins" else f"{module}.{type(value).__qualname__}"
+        raise TypeError(f"can't assign a {name} to a {tensor.type()}")
+    return wrap(filled("fill_", (), value, tensor.meta.kind))
+
+
+def check_same_dtype(tensor: Any, values: Any) -> None:
+    """RuntimeError unless the dtypes agree."""
+    if values.meta.kind is not tensor.meta.kind:
+        raise RuntimeError(f"Index put requires the source and destination dtypes match, got {tensor.meta.kind.scalar_name} for the destination and "
+                           f"{values.meta.kind.scalar_name} for the source.")  # fmt: skip
+
+
+def put_arguments(function: str, tensor: Any, indices: Any, values: Any) -> Key:
+    """The key of `index_put`: a list or tuple of tensors, None for a whole axis. Raises as torch."""
+    if not isinstance(indices, (tuple, list)):
+        raise argument_error(function, "indices", 1, "tuple of Tensors", indices)
+    if not isinstance(values, TensorBase):
+        raise argument_error(function, "values", 2, "Tensor", values)
+    check_same_dtype(tensor, values)
+    entries = tuple([slice(None) if entry is None else entry for entry in indices])
+    return key_of(parse_index(tensor.meta.shape, entries))
+
+
+def index_put(input: Any, indices: Any, values: Any, accumulate: bool = False) -> Any:
+    """`input` with `values` at the places given by index tensors, one per axis; added there with `accumulate`."""
+    return indexing.put_by_key(input, put_arguments("index_put", input, indices, values), values, accumulate)
+
+
+def index_put_(input: Any, indices: Any, values: Any, accumulate: bool = False) -> Any:
+    """In-place `index_put`."""
+    key = put_arguments("index_put_", input, indices, values)
+    return inplace(indexing.put_by_key, "index_put_", input, (key, values, accumulate), {})

@@ -6,20 +6,24 @@ When the call is recorded the op sees a copy of the old value, so what it saves 
 from __future__ import annotations
 
 import functools
+import weakref
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
 from .._core.dtypes import check_can_cast
 from .._engine import modes, versions
+from .._engine.hooks import move_retained
 from .._engine.node import LEAF
 from .._engine.versions import Version
 from .._expr import const
-from .._ops.kinds import camel
-from .._ops.maps import Map
-from .base import ODD, TensorBase, settle, version_of, wrap
-from .invoke import record_map
+from .._ops.derived import Map
+from .._ops.kinds import ONE_OP, camel
+from .._ops.maps import Elementwise
+from .base import INFERENCE_WRITE, ODD, TensorBase, settle, version_of, wrap
+from .elementwise import record_map, write_into
+from .nodes import node_class
 from .views import creation_refusal, edge_of, rebase
 
 Function = Callable[..., Any]
@@ -30,11 +34,12 @@ def check_writable(tensor: Any, name: str) -> None:
     rare = tensor.rare
     if rare is not None:
         if rare.inference and not modes.LOCAL.inference:
-            raise RuntimeError("Inplace update to inference tensor outside InferenceMode is not allowed.You can make a clone to get a normal tensor "
-                               "before doing inplace update.See https://github.com/pytorch/rfcs/pull/17 for more details.")  # fmt: skip
+            raise RuntimeError(INFERENCE_WRITE)
         if overlaps(tensor.array):
             raise RuntimeError("unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
                                "Please clone() the tensor before performing the operation.")  # fmt: skip
+    if modes.SPECIAL and modes.LOCAL.before_write is not None:
+        modes.LOCAL.before_write(tensor)
     if not modes.grad_enabled():
         return
     if rare is not None and rare.base is not None and rare.base.fn is not None:
@@ -44,7 +49,8 @@ def check_writable(tensor: Any, name: str) -> None:
             raise RuntimeError("a view of a leaf Variable that requires grad is being used in an in-place operation.")
     fn = edge_of(tensor)
     if fn is not None and fn.number == LEAF:
-        raise RuntimeError("a leaf Variable that requires grad is being used in an in-place operation.")
+        what = "a view of a leaf" if rare is not None and rare.base is not None else "a leaf"
+        raise RuntimeError(f"{what} Variable that requires grad is being used in an in-place operation.")
 
 
 def overlaps(array: np.ndarray[Any, Any]) -> bool:
@@ -75,6 +81,8 @@ def shadow(tensor: Any) -> Any:
     """
     copy = wrap(np.array(tensor.array, order="C", copy=True), edge_of(tensor))
     copy.vc, copy.rare = Version(), copy.rare or ODD
+    if modes.SPECIAL and modes.LOCAL.tracer is not None:
+        modes.LOCAL.tracer.same(copy, tensor)
     return copy
 
 
@@ -83,6 +91,12 @@ def inplace(function: Function, name: str, tensor: Any, args: tuple[Any, ...], n
 
     Raises RuntimeError where torch does: a leaf that requires grad, overlapping memory, another shape or a dtype that can't be cast.
     """
+    if type(function) is Elementwise:
+        op: Any = function
+        if write_into(op, (tensor, *args), tuple([named[key] for key in op.statics])):
+            return tensor
+    elif function in ONE_OP and write_into(*ONE_OP[function](tensor, *args, **named)):
+        return tensor
     check_writable(tensor, name)
     others = [x for x in (*args, *named.values()) if isinstance(x, TensorBase)]
     for other in others:
@@ -94,7 +108,14 @@ def inplace(function: Function, name: str, tensor: Any, args: tuple[Any, ...], n
     if tensor.rare is not None and tensor.rare.creation is not None:
         raise creation_refusal(tensor, "is being")
     old = shadow(tensor)
-    result = function(old, *(old if x is tensor else x for x in args), **{k: old if x is tensor else x for k, x in named.items()})
+
+    def operand(x: Any) -> Any:
+        """An operand over the memory that is about to be written is read, and saved, as it was."""
+        if x is tensor:
+            return old
+        return shadow(x) if isinstance(x, TensorBase) and x.vc is not None and x.vc is tensor.vc else x
+
+    result = function(old, *[operand(x) for x in args], **{k: operand(x) for k, x in named.items()})
     store(tensor, constant_of(old, name, result) if result.fn is None and old.fn is not None else result)
     return tensor
 
@@ -116,6 +137,8 @@ def store(tensor: Any, result: Any) -> None:
     """Write a result into a tensor and let its history go on from the result's."""
     check_result(tensor, result.array.shape, result.meta.kind)
     np.copyto(tensor.array, result.array, casting="unsafe")
+    if modes.SPECIAL and modes.LOCAL.tracer is not None:
+        modes.LOCAL.tracer.written(tensor, result)
     inference = tensor.rare is not None and tensor.rare.inference
     if not inference:
         tensor._bump()
@@ -139,13 +162,36 @@ def check_result(tensor: Any, shape: tuple[int, ...], kind: Any) -> None:
 
 def adopt(tensor: Any, fn: Any) -> None:
     """Make a node the tensor's history; a view hands it on to its base."""
-    fn.vc = version_of(tensor)
+    fn.vc = counter = version_of(tensor)
+    counter.maker = weakref.ref(fn)
     fn.epoch = versions.WRITES  # the write that made this value is not one that came after it
-    rare = tensor.rare
+    rare, old = tensor.rare, tensor.fn
     if rare is not None and rare.base is not None:
-        rebase(tensor, rare.base, fn)
+        rebase(tensor, rare.base, fn, old)
     else:
         tensor.fn = fn
+    if rare is not None and rare.retains is not None:
+        move_retained(old, tensor.fn, rare.retains)
+
+
+def renamed(node: Any) -> Any:
+    """The node of a view op under the name torch has for its in-place twin."""
+    kind = type(node)
+    name = _INPLACE_NODES.get(kind.__name__)
+    if name is not None:
+        node.__class__ = node_class(name, kind.__bases__[0], node.op)
+    return node
+
+
+_INPLACE_NODES: Final = {
+    "AsStridedBackward0": "AsStridedBackward1",
+    "SqueezeBackward0": "SqueezeBackward3",
+    "SqueezeBackward1": "SqueezeBackward4",
+    "SqueezeBackward2": "SqueezeBackward5",
+    "TBackward0": "TBackward1",
+    "TransposeBackward0": "TransposeBackward1",
+    "UnsqueezeBackward0": "UnsqueezeBackward1",
+}
 
 
 def inplace_view(function: Function, name: str, tensor: Any, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
@@ -154,7 +200,7 @@ def inplace_view(function: Function, name: str, tensor: Any, args: tuple[Any, ..
     result = function(tensor, *args, **named)
     tensor.array = result.array
     if result.fn is not None:
-        tensor.fn = result.fn
+        tensor.fn = renamed(result.fn)
     settle(tensor)
     tensor._bump()
     if tensor.rare is not None and tensor.rare.base is not None:

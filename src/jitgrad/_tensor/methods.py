@@ -20,7 +20,7 @@ from . import backward as runs
 from .base import AccumulateGrad, TensorBase, grad_fn_of, own_rare, settle, version_of, wrap
 from .indexing import assign, take
 from .printing import tensor_str
-from .views import edge_of, wrap_view
+from .views import edge_of
 from .writes import WriteMethods
 
 _NON_LEAF = ("The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. Its .grad attribute won't be populated during "
@@ -63,6 +63,8 @@ class TensorMethods(WriteMethods):
 
     def _set_grad_slot(self, value: Any) -> None:
         fn = self.fn
+        if modes.SPECIAL and modes.LOCAL.tracer is not None:
+            modes.LOCAL.tracer.grad_set(self, value)
         if type(fn) is AccumulateGrad:
             fn.grad = value
         elif value is not None or self.rare is not None:
@@ -78,7 +80,7 @@ class TensorMethods(WriteMethods):
     def backward(self, gradient: Any = None, retain_graph: bool | None = None, create_graph: bool = False, inputs: Any = None) -> None:
         """Add this tensor's gradients to the `.grad` of the leaves it came from; see `autograd.backward`."""
         if create_graph or inputs is not None or not runs.backward_plain(self, gradient, bool(retain_graph)):
-            runs.backward(self, gradient, retain_graph, create_graph, inputs)
+            runs.backward(self, gradient, retain_graph, create_graph, inputs=inputs)
 
     def register_hook(self, hook: Callable[[Any], Any]) -> RemovableHandle:
         """Call `hook(grad)` when the tensor's gradient is computed; what it returns, if not None, takes the gradient's place."""
@@ -89,9 +91,9 @@ class TensorMethods(WriteMethods):
 
     def register_post_accumulate_grad_hook(self, hook: Callable[[Any], None]) -> RemovableHandle:
         """Call `hook(tensor)` after a gradient was added to `.grad`; for leaves only."""
-        if self.fn is None:
+        if not self.requires_grad:
             raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
-        if self.fn.number != LEAF:
+        if self.fn is None or self.fn.number != LEAF:
             raise RuntimeError("post accumulate grad hooks cannot be registered on non-leaf tensors")
         return hooks.add(hooks.extras(self.fn).accumulated, hook)
 
@@ -102,33 +104,34 @@ class TensorMethods(WriteMethods):
             raise RuntimeError("can't retain_grad on Tensor that has requires_grad=False")
         if edge.number == LEAF or (self.rare is not None and self.rare.retains):
             return
-        own_rare(self).retains = True
-        node, index = target(edge)
         owner = weakref.ref(self)
 
-        def keep(grad: Any) -> None:
+        def take(grad: Any) -> None:
             tensor = owner()
             if tensor is not None and grad is not None:
-                held = own_rare(tensor).grad
-                own_rare(tensor).grad = (grad if modes.grad_enabled() else wrap(grad.array.copy())) if held is None else held + grad
+                rare = own_rare(tensor)
+                if rare.grad is not None:
+                    rare.grad = rare.grad + grad
+                else:
+                    rare.grad = grad.clone() if modes.grad_enabled() else wrap(np.array(grad.array, order="C", copy=True))
 
-        hooks.extras(node).retain[index] = keep
+        own_rare(self).retains = take
+        hooks.retain(*target(edge), take)
 
     @property
     def retains_grad(self) -> bool:
         """Whether a tensor that is not a leaf keeps its gradient."""
-        return self.rare is not None and self.rare.retains
+        return self.rare is not None and self.rare.retains is not None
 
     # ---- the same memory, another history
     def detach(self) -> Any:
         """A tensor over the same memory that takes no gradient; writes to one are seen, and counted, by the other."""
-        result = wrap_view(self, self.array)
-        assert result.rare is not None
-        result.rare.base = None if self.rare is None or self.rare.base is None else self.rare.base
-        if result.rare.base is None and result.meta.plain:
-            result.rare = None
+        observe(self, "")
+        result = wrap(self.array)
         if self.rare is not None and self.rare.inference:
             own_rare(result).inference = True
+        else:
+            result.vc = version_of(self)
         return result
 
     def detach_(self) -> Any:
@@ -143,32 +146,38 @@ class TensorMethods(WriteMethods):
     @property
     def data(self) -> Any:
         """The same memory without history and with a version counter of its own."""
-        return wrap(self.array)
+        observe(self, "")
+        result = wrap(self.array)
+        if self.rare is not None and self.rare.inference:
+            own_rare(result).inference = True
+        return result
 
     @data.setter
     def data(self, new: Any) -> None:
         if not isinstance(new, TensorBase):
             raise TypeError(f"Variable data has to be a tensor, but got {type(new).__name__}")
+        observe(self, "assignment to .data")
         self.array = new.array
         settle(self)
-        if type(self.fn) is AccumulateGrad:
-            self.fn.meta = self.meta
 
     # ---- to Python and NumPy
     def item(self) -> Any:
         """The only element as a Python number. RuntimeError where there are more, or none."""
         if self.meta.numel != 1:
             raise RuntimeError(f"a Tensor with {self.meta.numel} elements cannot be converted to Scalar")
+        observe(self, "item()")
         return self.array.item()
 
     def tolist(self) -> Any:
         """Nested lists of Python numbers."""
+        observe(self, "tolist()")
         return self.array.tolist()
 
     def numpy(self, *, force: bool = False) -> np.ndarray[Any, Any]:
         """The elements as a NumPy array over the same memory. RuntimeError if the tensor takes gradients, unless forced."""
         if self.requires_grad and not force:
             raise RuntimeError("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.")
+        observe(self, "numpy()")
         return self.array
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
@@ -190,6 +199,7 @@ class TensorMethods(WriteMethods):
             if self.meta.numel == 0:
                 raise RuntimeError("Boolean value of Tensor with no values is ambiguous")
             raise RuntimeError("Boolean value of Tensor with more than one value is ambiguous")
+        observe(self, "bool()")
         return bool(self.array.item())
 
     def __int__(self) -> int:
@@ -201,16 +211,18 @@ class TensorMethods(WriteMethods):
     def __index__(self) -> int:
         if self.meta.kind.is_floating_point or self.meta.numel != 1:
             raise TypeError("only integer tensors of a single element can be converted to an index")
+        observe(self, "use as an index")
         return int(self.array.item())
 
     def __complex__(self) -> complex:
         return complex(self.item())
 
     def __contains__(self, element: Any) -> bool:
+        observe(self, "`in`")
         return bool((self.array == (element.array if isinstance(element, TensorBase) else element)).any())
 
     def __format__(self, spec: str) -> str:
-        return format(self.item(), spec) if not self.meta.shape and spec else object.__format__(self, spec)
+        return format(self.item(), spec) if not self.meta.shape else object.__format__(self, spec)
 
     # ---- indexing
     def __getitem__(self, index: Any) -> Any:
@@ -256,11 +268,11 @@ class TensorMethods(WriteMethods):
         return steps if dim is None else steps[dim]
 
     def storage_offset(self) -> int:
-        """Distance of the first element from the start of the base's memory, in elements."""
-        base = self._base
-        if base is None:
-            return 0
-        start: int = base.array.__array_interface__["data"][0]
+        """Distance of the first element from the start of the memory, in elements."""
+        owner = self.array
+        while isinstance(owner.base, np.ndarray):
+            owner = owner.base
+        start: int = owner.__array_interface__["data"][0]
         return (self.data_ptr() - start) // self.meta.dtype.itemsize
 
     def data_ptr(self) -> int:
@@ -333,11 +345,22 @@ class TensorMethods(WriteMethods):
         return _rebuild, (type(self), self.array, self.fn is not None, self.__dict__)
 
     def __repr__(self, *, tensor_contents: str | None = None) -> str:
-        fn = self.grad_fn
-        return tensor_str(self.array, self.meta.kind, self.requires_grad, None if fn is None else fn.name())
+        observe(self, "printing")
+        try:
+            fn = self.grad_fn
+            name = None if fn is None else fn.name()
+        except RuntimeError:  # a view whose history can't be told
+            name = "Invalid"
+        return tensor_str(self.array, self.meta.kind, self.requires_grad, name)
 
     def __dir__(self) -> list[str]:
         return sorted({*object.__dir__(self)})
+
+
+def observe(tensor: Any, what: str) -> None:
+    """Tell the compiler, if it is looking on, that Python reads a tensor: its values (`what` says how), or only its memory ('')."""
+    if modes.SPECIAL and modes.LOCAL.tracer is not None:
+        modes.LOCAL.tracer.observed(tensor, what)
 
 
 def check_grad(tensor: Any, value: Any) -> None:

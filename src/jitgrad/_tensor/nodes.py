@@ -12,15 +12,17 @@ from typing import Any, Final
 
 import numpy as np
 
+from .._core.dtypes import TENSOR_TYPE_NAME, from_numpy
 from .._core.meta import Meta
-from .._engine import versions
-from .._engine.node import LEAF, RELEASED, SECOND_TIME, TOKEN, Node, target
+from .._engine import modes, versions
+from .._engine.node import LEAF, RELEASED, SECOND_TIME, TOKEN, Node, Port, target
 from .._engine.run import expandable
 from .._engine.versions import Version
+from .._ops.derived import Map, Recipe, cast, compute
 from .._ops.kinds import Dispatch, General
-from .._ops.maps import Map, cast, compute
 from .base import wrap
-from .saved import Packed, unpacked
+from .fields import Fields, as_tensor
+from .saved import Packed, PackedValues, torch_name, unpacked
 
 Array = np.ndarray[Any, Any]
 RESULT = "result"
@@ -33,17 +35,26 @@ def second_time() -> None:
 
 
 def modified(epoch: int, counter: Version, array: Array, maker: Any) -> RuntimeError:
-    """The error for a saved value that was written after `epoch`, when it was saved. `maker`: the node it came from and which output it is."""
-    kind = f"torch.{_TYPE_NAMES.get(array.dtype.char, 'Float')}Tensor"
-    of = f", which is output {maker[1]} of {maker[0].name()}," if maker is not None else ""
-    return RuntimeError(
-        f"one of the variables needed for gradient computation has been modified by an inplace operation: [{kind} {list(array.shape)}]{of} "
-        f"is at version {counter.count}; expected version {counter.at(epoch)} instead. Hint: enable anomaly detection to find the operation "
-        "that failed to compute its gradient, with torch.autograd.set_detect_anomaly(True)."
+    """The error for a saved value that was written after `epoch`, when it was saved.
+
+    `maker`: the node it came from and which output of that it is, None for a leaf; of an input torch names the node of its new history.
+    """
+    latest = None if counter.maker is None or maker is None else counter.maker()
+    if latest is not None:
+        maker = target(latest)
+    of = f", which is output {maker[1]} of {maker[0].name().partition('Backward')[0]}," if maker is not None else ""
+    hint = (
+        "the backtrace further above shows the operation that failed to compute its gradient. The variable in question was changed in there or "
+        "anywhere later. Good luck!"
+        if modes.LOCAL.anomaly is not None
+        else "enable anomaly detection to find the operation that failed to compute its gradient, with torch.autograd.set_detect_anomaly(True, "
+        "check_nan=False)."
     )
-
-
-_TYPE_NAMES = {"f": "Float", "d": "Double", "e": "Half", "q": "Long", "l": "Long", "i": "Int", "h": "Short", "b": "Char", "B": "Byte", "?": "Bool"}
+    return RuntimeError(
+        "one of the variables needed for gradient computation has been modified by an inplace operation: "
+        f"[{TENSOR_TYPE_NAME[from_numpy(array.dtype)]} {list(array.shape)}]{of} is at version {counter.count}; expected version {counter.at(epoch)} "
+        f"instead. Hint: {hint}"
+    )
 
 
 def sum_to_shape(array: Array, shape: tuple[int, ...]) -> Array:
@@ -67,14 +78,15 @@ def fit_array(grad: Array, meta: Meta, node: Node, index: int) -> Array:
     return grad
 
 
-class Recorded(Node):
+class Recorded(Fields, Node):
     """What all recorded nodes share: edges, saved values, the check of versions, release."""
 
-    __slots__ = ("_counters", "_edges", "_saved", "_tensors", "gathered", "outputs", "statics")
+    __slots__ = ("_counters", "_edges", "_saved", "_tensors", "gathered", "metas", "outputs", "statics")
     _saved: Any
     _edges: tuple[Node | None, ...]
     _counters: tuple[Any, ...]
     gathered: list[Any]
+    metas: tuple[Meta, ...]  # of the outputs, where there are several
     statics: tuple[Any, ...]
 
     def edges(self) -> Sequence[Node | None]:
@@ -103,6 +115,17 @@ class Recorded(Node):
         if self._saved:
             self._saved = RELEASED
 
+    def get_saved(self, name: str) -> Any:
+        return RELEASED if self._saved is RELEASED else self._saved.get(name)
+
+    def put_saved(self, name: str, value: Any) -> None:
+        self._saved = PackedValues(self._saved | {name: value})
+        self._extras()  # off the accelerated run: hooks run in the mode of the backward
+
+    def check_saved(self) -> None:
+        if self.epoch != versions.WRITES:
+            self.check(self._saved)
+
     def forget(self) -> None:
         self.buf = None
         self.gathered = [None] * self.outputs
@@ -120,13 +143,20 @@ class Recorded(Node):
         results = self.pull(grads)
         if not keep:
             self.release()
-        return [None if part is None or edge is None else fit_array(part, edge.meta, self, index)
-                for index, (part, edge) in enumerate(zip(results, self._edges, strict=True))]  # fmt: skip
+        done = []
+        for part, edge in zip(results, self._edges, strict=True):
+            if part is None or edge is None:
+                done.append(None)
+                continue
+            meta = edge.meta
+            fits = part.shape == meta.shape and part.dtype is meta.dtype and part.base is None and part.flags.c_contiguous
+            done.append(part if fits else fit_array(part, meta, self, len(done)))
+        return done
 
     def call(self, grads: tuple[Any, ...], keep: bool, create_graph: bool) -> Sequence[Any]:
         if all(grad is None for grad in grads):
             return (None,) * len(self._edges)
-        if create_graph:
+        if create_graph or modes.tracer() is not None:
             return self.pull_recorded(list(grads))
         arrays = [None if grad is None else contiguous(grad.array) for grad in grads]
         return [None if part is None else wrap(np.asarray(part)) for part in self.pull(arrays)]
@@ -149,9 +179,8 @@ class Recorded(Node):
             tensor.vc = edge.vc
         return tensor
 
-    def edge_of_saved(self, name: str) -> Any:
-        """The edge of a saved input; the node itself for its result."""
-        raise NotImplementedError
+    def output_meta(self, index: int) -> Meta | None:
+        return self.meta if self.outputs == 1 else self.metas[index]
 
 
 def contiguous(array: Array) -> Array:
@@ -160,24 +189,53 @@ def contiguous(array: Array) -> Array:
 
 
 class MapNode(Recorded):
-    """An elementwise op of any shapes and dtypes, with params in `statics`."""
+    """An elementwise op of any shapes and dtypes, with params in `statics`. `same`: the inputs' Metas are the result's."""
 
-    __slots__ = ("map", "needs")
-    map: Map
-    needs: tuple[bool, ...]
+    __slots__ = ("recipe", "same")
+    recipe: Recipe
+    same: bool
+
+    @property
+    def map(self) -> Map:
+        """The op's expression for these operands."""
+        return self.recipe.map
+
+    @property
+    def needs(self) -> tuple[bool, ...]:
+        """Which inputs take a gradient."""
+        return self.recipe.needs
+
+    def apply(self, grad: Any, keep: bool) -> list[Any]:
+        if not self.same:
+            return super().apply(grad, keep)
+        saved, recipe, m = self.saved(), self.recipe, self.meta
+        done: list[Any] = [None] * len(self._edges)
+        if recipe.passes:
+            for slot in recipe.targets:
+                done[slot] = grad
+        else:
+            outs = [np.empty(m.shape, m.dtype) for _ in recipe.targets]
+            m.k[recipe.index](grad, *saved.values(), *self.statics, *outs)
+            for slot, out in zip(recipe.targets, outs, strict=True):
+                done[slot] = out
+        if not keep:
+            self.release()
+        return done
+
+    def release(self) -> None:
+        if self._saved or self.recipe.reads_operand:
+            self._saved = RELEASED
 
     def pull(self, grads: list[Any]) -> Sequence[Any]:
-        grad = grads[0]
+        grad, recipe = grads[0], self.recipe
         saved = self.saved()
-        found = self.map
         done: list[Any] = [None] * len(self._edges)
-        places = [k for k, need in enumerate(self.needs) if need]
-        if all(found.cotangents[k].op == "var" for k in places):  # sums: the gradient itself
-            outs = [grad] * len(places)
+        if recipe.passes:  # sums: the gradient itself
+            outs = [grad] * len(recipe.targets)
         else:
-            outs = compute(found.backward(self.needs), (grad, *saved.values()), self.statics, grad.shape, [grad.dtype] * len(places))
-        for k, out in zip(places, outs, strict=True):
-            done[found.slots[found.differentiable[k]]] = out
+            outs = compute(recipe.pair, (grad, *saved.values()), self.statics, grad.shape, [grad.dtype] * len(recipe.targets))
+        for slot, out in zip(recipe.targets, outs, strict=True):
+            done[slot] = out
         return done
 
     def pull_recorded(self, grads: list[Any]) -> Sequence[Any]:
@@ -192,6 +250,14 @@ class MapNode(Recorded):
                 else:
                     done[slot] = Dispatch.invoke(part, (grad, *(tensors[name] for name in found.saves[k])), self.statics)
         return done
+
+    def saved_names(self) -> dict[str, str]:
+        found = self.map
+        return {torch_name(name): name for name in found.saved((True,) * len(found.differentiable))}
+
+    def static_values(self) -> dict[str, Any]:
+        found = self.map
+        return {torch_name(name): as_tensor(value) if name in ("input", "other") else value for name, value in zip(found.params, self.statics, strict=True)}
 
     def edge_of_saved(self, name: str) -> Any:
         if name == RESULT:
@@ -214,10 +280,27 @@ class OpNode(Recorded):
         given = dict(zip(self.op.statics, self.statics, strict=True))
         return {**given, **saved, "grad": grads[0], "grads": grads, "needs": self.needs, "like": likes[0] if len(likes) == 1 and not self.op.variadic else likes}
 
+    def arguments(self, names: Sequence[str], grads: list[Any], saved: dict[str, Any]) -> list[Any]:
+        """The values that an accelerator asks for."""
+        found: list[Any] = []
+        for name in names:
+            if name == "grad":
+                found.append(grads[0])
+            elif name in saved:
+                found.append(saved[name])
+            elif name == "like":
+                found.append(self.likes[0] if len(self.likes) == 1 and not self.op.variadic else self.likes)
+            elif name == "needs":
+                found.append(self.needs)
+            else:
+                found.append(grads if name == "grads" else self.statics[self.op.places[name]])
+        return found
+
     def pull(self, grads: list[Any]) -> Sequence[Any]:
         saved = self.saved()
-        if self.op.accelerator is not None:
-            return self.spread(self.op.accelerator(self.values(grads, saved)))
+        accelerator = self.op.accelerator
+        if accelerator is not None:
+            return self.spread(accelerator.function(*self.arguments(accelerator.names, grads, saved)))
         tensors = [None if grad is None else wrap(grad) for grad in grads]
         parts = self.spread(self.rule(self.values(tensors, {name: self.unpack(name, array, False) for name, array in saved.items()})))
         return [None if part is None else part.array for part in parts]
@@ -227,7 +310,7 @@ class OpNode(Recorded):
 
     def rule(self, values: dict[str, Any]) -> Any:
         if self.op.backward is None:
-            raise NotImplementedError(f"derivative for {self.op.name} is not implemented")
+            raise NotImplementedError(f"the derivative for '{self.op.name}' is not implemented.")
         return self.op.backward(values)
 
     def spread(self, results: Any) -> Sequence[Any]:
@@ -238,11 +321,17 @@ class OpNode(Recorded):
         if name in self.op.inputs:
             place = self.op.inputs.index(name)
             return self._edges[self.op.differentiable.index(place)] if place in self.op.differentiable else None
-        return self.result_edges.get(name) if (name.startswith(RESULT) and self.outputs > 1) else self if name == RESULT else None
+        if not name.startswith(RESULT):
+            return None
+        index = int(name[len(RESULT) :] or 0)
+        return self if self.outputs == 1 else Port(self, index, self.metas[index])
 
-    @property
-    def result_edges(self) -> dict[str, Any]:
-        return {}
+    def saved_names(self) -> dict[str, str]:
+        return {torch_name(name): name for name, _ in self.op.saves}
+
+    def static_values(self) -> dict[str, Any]:
+        sizes = {} if not self.likes or self.likes[0] is None else {"self_sym_sizes": self.likes[0].shape}
+        return sizes | {torch_name(name): value for name, value in zip(self.op.statics, self.statics, strict=False)}
 
 
 class LinearNode(OpNode):
@@ -273,7 +362,7 @@ class AdjointCall:
         grads = [next(found) if given else None for given in self.given]
         likes = self.likes
         values = dict(zip(self.op.statics, self.statics, strict=True))
-        values |= {name: tensor.array for name, tensor in self.saved.items()}
+        values |= {name: None if tensor is None else tensor.array for name, tensor in self.saved.items()}
         values |= {"grad": grads[0], "grads": grads, "needs": self.needs, "like": likes[0] if len(likes) == 1 and not self.op.variadic else likes}
         results = self.op.transposed.transpose(values)
         if not isinstance(results, (tuple, list)):

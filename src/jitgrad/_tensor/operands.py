@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Any, TypeAlias
 
+from .._engine import modes
 from .._ops.maps import NUMBERS, Elementwise
 from .base import TensorBase
+from .elementwise import run_plan
 from .invoke import invoke
 
 Number: TypeAlias = int | float | bool
@@ -13,6 +15,9 @@ Number: TypeAlias = int | float | bool
 
 def scalar_operand(op: Elementwise, tensor: Any, number: Any) -> Any:
     """`tensor op number`; NotImplemented for anything else, so that Python asks the other operand."""
+    plan = op.plans.get((tensor.meta, op.key_of(1, number) if op.constants else type(number)))
+    if plan is not None and not modes.SPECIAL:
+        return run_plan(plan, (tensor,), (number,) if plan.numbers else ())
     if isinstance(number, NUMBERS):
         return invoke(op, (tensor, number))
     return NotImplemented
@@ -20,6 +25,8 @@ def scalar_operand(op: Elementwise, tensor: Any, number: Any) -> Any:
 
 def scalar_first(op: Elementwise, number: Any, tensor: Any) -> Any:
     """`number op tensor`."""
-    if isinstance(number, (TensorBase, *NUMBERS)) and isinstance(tensor, TensorBase):
+    if not isinstance(tensor, TensorBase):
+        raise TypeError(f"a reflected operator of Tensor doesn't apply to a '{type(tensor).__name__}' object")
+    if isinstance(number, (TensorBase, *NUMBERS)):
         return invoke(op, (number, tensor))
     return NotImplemented

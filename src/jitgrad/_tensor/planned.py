@@ -18,6 +18,7 @@ from .._kernels import products
 from .._ops import matmul
 from .._ops.kinds import General
 from .base import TensorBase, version_of, wrap
+from .fields import SlotFields, release_slots
 from .nodes import contiguous, modified, second_time
 
 empty = np.empty
@@ -25,7 +26,7 @@ LINEAR, LINEAR_BIAS, LINEAR_BACKWARD = products.linear.index, products.linear_bi
 PLANS: dict[tuple[Any, ...], Meta] = {}
 
 
-class PlannedNode(Node):
+class PlannedNode(SlotFields, Node):
     """A node with edges e0 (e1, e2 ...) and saved inputs s0 (s1 ...) in slots; `kept` maps a slot to the op's name for it."""
 
     __slots__ = ()
@@ -45,17 +46,21 @@ class PlannedNode(Node):
                 counter = self.counter(slot)
                 if counter is not None and counter.last > self.epoch:
                     maker = getattr(self, "e" + slot[1])
-                    raise modified(self, counter, array, None if maker is None or maker.number == LEAF else (maker, 0))
+                    raise modified(self.epoch, counter, array, None if maker is None or maker.number == LEAF else (maker, 0))
 
     def release(self) -> None:
-        for slot in self.kept:
-            object.__setattr__(self, slot, RELEASED)
+        release_slots(self, self.kept)
+
+    def slot_names(self) -> dict[str, str]:
+        return self.kept
 
     def call(self, grads: tuple[Any, ...], keep: bool, create_graph: bool) -> Sequence[Any]:
         (grad,) = grads
         if grad is None:
             return (None,) * self.arity
-        if not create_graph:
+        if self.rare is not None and self.rare.packed:
+            return self.call_unpacked(grads, keep, create_graph)  # type: ignore[no-any-return]
+        if not create_graph and modes.tracer() is None:
             array = contiguous(grad.array)  # a name of its own, so that `apply` does not take it for unshared
             results = self.apply(array, True)
             return [None if part is None else wrap(part) for part in (results if isinstance(results, tuple) else (results,))]

@@ -9,10 +9,14 @@ import weakref
 from collections.abc import Callable
 from typing import Any, Final
 
-from .._engine import modes
+import numpy as np
+
+from .._core.shapes import check_broadcastable
+from .._engine import anomaly, modes
 from .._engine.node import RELEASED, SECOND_TIME, Port, target
 from .base import TensorBase, wrap
 
+Array = np.ndarray[Any, Any]
 Pack = Callable[[Any], Any]
 Unpack = Callable[[Any], Any]
 
@@ -40,10 +44,11 @@ def count_of(tensor: Any) -> int:
 class Packed:
     """What a pack hook returned for a saved tensor, and the way back to that tensor's place in the graph."""
 
-    __slots__ = ("_edge", "_maker", "unpacker", "value")
+    __slots__ = ("_edge", "_like", "_maker", "unpacker", "value")
 
-    def __init__(self, value: Any, unpacker: Unpack, edge: Any, maker: Any) -> None:
+    def __init__(self, value: Any, unpacker: Unpack, like: Array, edge: Any, maker: Any) -> None:
         self.value, self.unpacker = value, unpacker
+        self._like = (like.shape, like.dtype, like.flags.c_contiguous)
         self._edge: Any = edge
         self._maker: Any = maker  # (weak reference to the node, output number): the saved tensor is a result of the node that saves it
 
@@ -61,6 +66,17 @@ class Packed:
         result = wrap(tensor.array, edge)
         result.vc = tensor.vc
         return result
+
+    def array(self) -> Array:
+        """The saved array, in the shape, dtype and layout that the backward relies on. RuntimeError where it doesn't broadcast to that."""
+        array = self.unpack().array
+        shape, dtype, is_contiguous = self._like
+        if array.shape != shape:
+            check_broadcastable(shape, array.shape)
+            array = np.broadcast_to(array, shape)
+        if array.dtype != dtype:
+            array = array.astype(dtype)
+        return np.ascontiguousarray(array) if is_contiguous else array
 
 
 def pack(tensor: Any, node: Any) -> Packed:
@@ -83,8 +99,8 @@ def pack_with(packer: Pack, unpacker: Unpack, tensor: Any, shown: Any, node: Any
     if edge is not None:
         maker, index = target(edge)
         if maker is node:
-            return Packed(value, unpacker, None, (weakref.ref(node), index))
-    return Packed(value, unpacker, edge, None)
+            return Packed(value, unpacker, tensor.array, None, (weakref.ref(node), index))
+    return Packed(value, unpacker, tensor.array, edge, None)
 
 
 def push_hooks(packer: Pack, unpacker: Unpack) -> None:
@@ -101,9 +117,44 @@ def pop_hooks() -> None:
     modes.enter_special(-1)
 
 
+class PackedValues(dict[str, Any]):
+    """Saved values by name, some of them packed: a type of its own, so that a node sees it at a glance."""
+
+
+def torch_name(name: str) -> str:
+    """What torch calls a saved value."""
+    return _TORCH_NAMES.get(name, name)
+
+
+_TORCH_NAMES: Final = {"input": "self", "dims": "dim"}
+
+
+def in_order(saved: dict[str, Any]) -> list[str]:
+    """Names in the order in which torch packs and unpacks them: inputs by name, then results."""
+    return sorted(saved, key=lambda name: (name.startswith("result"), torch_name(name)))
+
+
 def unpacked(saved: dict[str, Any]) -> dict[str, Any]:
     """The arrays of saved values, some of them packed."""
-    return {name: value.unpack().array if type(value) is Packed else value for name, value in saved.items()}
+    found = dict(saved)
+    for name in in_order(saved):
+        if type(saved[name]) is Packed:
+            found[name] = saved[name].array()
+    return found
+
+
+def watch(node: Any, tensors: dict[str, Any]) -> None:
+    """What the special modes do with a node that was just recorded; `tensors` are the saved tensors by name, None where there is none."""
+    if modes.LOCAL.anomaly is not None:
+        anomaly.note(node)
+    if modes.LOCAL.saved_hooks and node._saved:
+        packed = PackedValues(node._saved)
+        for name in in_order(packed):
+            array, tensor = packed[name], tensors.get(name)
+            if array is not None:
+                packed[name] = pack(tensor if tensor is not None and tensor.array is array else wrap(array), node)
+        node._saved = packed
+        node._extras()  # off the accelerated run: hooks run in the mode of the backward
 
 
 class SavedTensor:

@@ -7,12 +7,14 @@ they share; a view whose `seen` version lags behind gets its edge anew, as a str
 
 from __future__ import annotations
 
+import copy
 from typing import Any, Final
 
 import numpy as np
 
 from .._engine import modes, versions
-from .._engine.node import Node, next_number, target
+from .._engine.hooks import move_retained
+from .._engine.node import Node, Port, Undefined, next_number, target
 from .base import TensorBase, own_rare, version_of, wrap
 from .nodes import Recorded
 
@@ -34,10 +36,10 @@ def wrap_view(source: Any, array: Array, several: bool = False) -> Any:
         rare.creation = of.creation
     elif modes.LOCAL.inference:
         rare.creation = "inference"
-    elif several:
-        rare.creation = "multi"
     elif not modes.grad_enabled():
         rare.creation = "no_grad"
+    elif several:
+        rare.creation = "multi"
     return view
 
 
@@ -49,8 +51,10 @@ def edge_of(tensor: Any) -> Any:
     if tensor.vc.count != rare.seen and rare.base.fn is not None:
         if rare.creation is not None:
             raise creation_refusal(tensor, "its base or another view of its base has been")
-        tensor.fn = strided_edge(tensor, rare.base)
+        old, tensor.fn = tensor.fn, strided_edge(tensor, rare.base)
         rare.seen = tensor.vc.count
+        if rare.retains is not None:
+            move_retained(old, tensor.fn, rare.retains)
     return tensor.fn
 
 
@@ -61,7 +65,8 @@ def creation_refusal(view: Any, what: str) -> RuntimeError:
         maker, index = target(edge)
         text = f"Output {index} of {maker.name().partition('Backward')[0]} is a view and {what} modified inplace"
     else:
-        text = f"A view was created in {how} mode and {what} modified inplace"
+        mode = "inference_mode" if how == "inference" else "no_grad"
+        text = f"A view was created in {mode} mode and {what} modified inplace" + ("" if how in _MODES else " with grad mode enabled")
     if how in _MODES and edge is None:
         mode, outside = _MODES[how]
         return RuntimeError(f"{text} {outside}. Given that this use case is ambiguous and error-prone, it is forbidden. You can clarify your code by "
@@ -140,7 +145,11 @@ class AsStridedBackward0(Recorded):
 
 
 class CopySlices(Recorded):
-    """The history of a base after an in-place op on a view of it: the view's part of the gradient goes through the op's own node."""
+    """The history of a base after an in-place op on a view of it: the view's part of the gradient goes through the op's own node.
+
+    Where several nodes stand between the op's result and the view's old value (an op made of others), `inner` is None and the second
+    edge leads to the result: the part goes there.
+    """
 
     __slots__ = ("geometry", "inner")
     geometry: Geometry
@@ -149,20 +158,33 @@ class CopySlices(Recorded):
     def pull(self, grads: list[Any]) -> list[Any]:
         full = self.geometry.fresh(grads[0])
         part = self.geometry.part(full)
-        results = self.inner.apply(np.array(part, order="C", copy=True), True)
-        results = [results] if self.inner.arity == 1 else list(results)
+        if self.inner is None:
+            taken = np.array(part, order="C", copy=True)
+            part[...] = 0
+            return [full, taken]
+        try:
+            results = self.inner.apply(np.array(part, order="C", copy=True), True)
+            results = [results] if self.inner.arity == 1 else list(results)
+        except Undefined as stop:
+            results = list(stop.results)
         part[...] = 0 if results[0] is None else results[0]
         return [full, *results[1:]]
 
     def pull_recorded(self, grads: list[Any]) -> list[Any]:
         part = part_recorded(self.geometry, grads[0])
-        results = list(self.inner.call((part,), True, True))
         rest = grads[0] - spread_recorded(self.geometry, part)
+        if self.inner is None:
+            return [rest, part]
+        # a twin, because what the op saved of its own result leads back to its node, which would then be released twice
+        inner = copy.copy(self.inner)
+        inner.rare = None
+        results = list(inner.call((part,), True, True))
         first = rest if results[0] is None else rest + spread_recorded(self.geometry, results[0])
         return [first, *results[1:]]
 
     def release(self) -> None:
-        self.inner.release()
+        if self.inner is not None:
+            self.inner.release()
 
 
 class PartBackward0(Recorded):
@@ -226,11 +248,16 @@ def strided_edge(view: Any, base: Any) -> Any:
     return node
 
 
-def rebase(view: Any, base: Any, inner: Any) -> None:
-    """After an in-place op on a view: the base's history goes on through `CopySlices` around the op's node."""
-    edges = (base.fn, *list(inner.edges())[1:])
+def rebase(view: Any, base: Any, inner: Any, old: Any) -> None:
+    """After an in-place op on a view: the base's history goes on through `CopySlices` around the op's node.
+
+    `inner` is the edge of the op's result, `old` that of the view's value before.
+    """
+    ends = list(inner.edges())
+    direct = type(inner) is not Port and bool(ends) and ends[0] is old
+    edges = (base.fn, *ends[1:]) if direct else (base.fn, inner)
     node = strided_node(CopySlices, Geometry(view.array, base.array), edges, base.meta)
-    node.inner = inner
+    node.inner = inner if direct else None
     node.vc = base.vc
     base.fn = node
     view.fn = strided_edge(view, base)

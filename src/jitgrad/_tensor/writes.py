@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
 from .._core.errors import argument_error
+from .._core.shapes import check_sizes, parse_shape
 from .._engine import modes
 from .._ops import casts
-from .base import TensorBase, wrap
+from . import indexing
+from .base import TensorBase, settle, wrap
 from .convert import NUMBER_TYPES
 from .inplace import check_overlap, check_writable, inplace
 from .new_methods import NewMethods
@@ -31,7 +34,7 @@ class WriteMethods(NewMethods):
         if not isinstance(other, TensorBase):
             if not isinstance(other, NUMBER_TYPES):
                 raise argument_error("copy_", "other", 1, "Tensor", other)
-            other = wrap(np.array(other, self.meta.dtype))
+            other = wrap(np.asarray(other))
         if modes.grad_enabled() and (edge_of(self) is not None or edge_of(other) is not None):
             return inplace(casts.copied, "copy_", self, (other,), {})
         check_writable(self, "copy_")
@@ -39,15 +42,47 @@ class WriteMethods(NewMethods):
         casts.check_copied(self, other)
         with np.errstate(all="ignore"):
             np.copyto(self.array, other.array, casting="unsafe")
+        if modes.SPECIAL and modes.LOCAL.tracer is not None:
+            modes.LOCAL.tracer.written(self, other)
         if self.rare is None or not self.rare.inference:
             self._bump()
         return self
 
-    def zero_(self) -> Tensor:
-        """Write zeros into this tensor."""
-        return inplace(casts.zero_op, "zero_", self, (), {})
+    def index_put(self, indices: Any, values: Any, accumulate: bool = False) -> Tensor:
+        """This tensor with `values` at the places given by index tensors, one per axis; added there with `accumulate`."""
+        return indexing.index_put(self, indices, values, accumulate)
+
+    def index_put_(self, indices: Any, values: Any, accumulate: bool = False) -> Tensor:
+        """In-place `index_put`."""
+        return indexing.index_put_(self, indices, values, accumulate)
+
+    def resize_(self, *sizes: Any, memory_format: Any = None) -> Tensor:
+        """Another shape, in place: elements are kept in row-major order, new ones are whatever the memory held.
+
+        RuntimeError on a tensor that takes gradients.
+        """
+        shape = parse_shape(sizes, "resize_")
+        check_sizes(shape)
+        if self.fn is not None:
+            raise RuntimeError("cannot resize variables that require grad")
+        if shape == self.meta.shape:
+            return self
+        old, count = self.array, math.prod(shape)
+        if count <= old.size and old.flags.c_contiguous:
+            self.array = old.reshape(-1)[:count].reshape(shape)
+        else:
+            self.array = np.empty(shape, old.dtype)
+            kept = min(count, old.size)
+            self.array.reshape(-1)[:kept] = old.reshape(-1)[:kept]
+        settle(self)
+        self._bump()
+        return self
+
+    def resize_as_(self, the_template: Any, memory_format: Any = None) -> Tensor:
+        """`resize_` to the shape of another tensor."""
+        return self.resize_(the_template.meta.shape)
 
 
-def zero_(input: Tensor) -> Tensor:
-    """Write zeros into a tensor."""
-    return input.zero_()
+def resize_as_(input: Tensor, the_template: Tensor, *, memory_format: Any = None) -> Tensor:
+    """`resize_` to the shape of another tensor."""
+    return input.resize_as_(the_template)

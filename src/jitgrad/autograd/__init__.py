@@ -1,6 +1,8 @@
 """The public face of autograd."""
 
 from .._tensor.backward import backward, grad
+from . import function, functional, grad_mode, graph
+from .anomaly_mode import detect_anomaly, set_detect_anomaly
 from .function import Function, NestedIOFunction
 from .grad_mode import (
     enable_grad,
@@ -10,16 +12,27 @@ from .grad_mode import (
     set_grad_enabled,
     set_multithreading_enabled,
 )
+from .gradcheck import gradcheck, gradgradcheck
+from .variable import Variable
 
 __all__ = [
     "Function",
     "NestedIOFunction",
+    "Variable",
     "backward",
+    "detect_anomaly",
     "enable_grad",
+    "function",
+    "functional",
     "grad",
+    "grad_mode",
+    "gradcheck",
+    "gradgradcheck",
+    "graph",
     "inference_mode",
     "is_multithreading_enabled",
     "no_grad",
+    "set_detect_anomaly",
     "set_grad_enabled",
     "set_multithreading_enabled",
 ]

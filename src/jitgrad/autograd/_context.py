@@ -14,7 +14,7 @@ from .._engine import modes, versions
 from .._engine.node import RELEASED, SECOND_TIME, Node, Port, target
 from .._tensor.base import TensorBase, version_of, wrap
 from .._tensor.nodes import modified
-from .._tensor.saved import Packed, inference_refusal, pack
+from .._tensor.saved import Packed, SavedTensor, inference_refusal, pack
 
 __all__ = ["FunctionCtx"]
 
@@ -50,24 +50,17 @@ class FunctionCtx:
     Read in `backward`: `saved_tensors`, `needs_input_grad` (a bool per argument).
     """
 
-    __slots__ = ("__dict__", "__weakref__", "_epoch", "_kept", "_node", "_outputs", "_plain", "_split", "dirty_tensors", "materialize_grads",
-                 "needs_input_grad", "non_differentiable", "saved_for_forward", "to_save")  # fmt: skip
     needs_input_grad: tuple[bool, ...]
-    to_save: Any
-    saved_for_forward: Any
-    dirty_tensors: Any
-    non_differentiable: Any
-    materialize_grads: bool
-    _kept: Any  # None before the end of forward, then the saved tensors, then RELEASED
-    _plain: bool  # whether `_kept` is what `saved_tensors` returns, as it stands
-    _epoch: int  # the last write anywhere before they were saved
-    _node: Any  # a weak reference to the node, where one is needed
-    _outputs: Any  # outputs assigned to attributes: name -> Output
-
-    def __init__(self) -> None:
-        self.to_save = self.saved_for_forward = self.dirty_tensors = self.non_differentiable = None
-        self._kept = self._node = self._outputs = None
-        self.materialize_grads = self._plain = True
+    to_save: Any = None
+    saved_for_forward: Any = None
+    dirty_tensors: Any = None
+    non_differentiable: Any = None
+    materialize_grads: bool = True
+    _kept: Any = None  # None before the end of forward, then the saved tensors, then RELEASED
+    _plain: bool = True  # whether `_kept` is what `saved_tensors` returns, as it stands
+    _epoch: int = 0  # the last write anywhere before they were saved
+    _node: Any = None  # a weak reference to the node, where one is needed
+    _outputs: Any = None  # outputs assigned to attributes: name -> Output
 
     # ---- called in forward
     def save_for_backward(self, *tensors: Any) -> None:
@@ -114,13 +107,20 @@ class FunctionCtx:
     def _raw_saved_tensors(self) -> tuple[Any, ...]:
         if self._kept is RELEASED:
             raise RuntimeError(SECOND_TIME)
-        return () if self._kept is None else tuple(entry for entry in self._kept)
+        kept = () if self._kept is None else self._kept
+        return tuple([SavedTensor(self, *self._access(place)) for place in range(len(kept))])
 
-    def __getattr__(self, name: str) -> Any:
-        outputs = None if name.startswith("_") else self._outputs
-        if outputs is not None and name in outputs:
-            return outputs[name].tensor(self._node())
-        raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
+    def _access(self, place: int) -> tuple[Any, Any, Any]:
+        """How `_raw_saved_tensors` reads one of them, exchanges it, and makes it a tensor."""
+
+        def write(value: Any) -> None:
+            self._kept = (*self._kept[:place], value, *self._kept[place + 1 :])
+            self._plain = False
+
+        def read() -> Any:
+            return RELEASED if self._kept is RELEASED else self._kept[place]
+
+        return read, write, lambda: self._unpack(self._kept[place])
 
     # ---- called by the node
     def _keep(self, node: Any) -> None:
@@ -128,16 +128,15 @@ class FunctionCtx:
         kept = self.to_save
         self.to_save = None
         self._epoch = versions.WRITES
-        for place, tensor in enumerate(kept):
-            if tensor is None:
-                continue
-            if not isinstance(tensor, TensorBase):
-                raise TypeError(f"save_for_backward can only save variables, but argument {place} is of type {type(tensor).__name__}")
-            if tensor.rare is not None and tensor.rare.inference:
-                raise inference_refusal()
-            fn = tensor.fn
-            if fn is not None and (fn is node or (type(fn) is Port and fn.e0 is node)):
-                self._plain = False
+        for tensor in kept:
+            if isinstance(tensor, TensorBase):
+                fn = tensor.fn
+                if fn is node or (type(fn) is Port and fn.e0 is node):
+                    self._plain = False
+                if tensor.rare is not None and tensor.rare.inference:
+                    raise inference_refusal()
+            elif tensor is not None:
+                raise TypeError(f"save_for_backward can only save variables, but argument {[x is tensor for x in kept].index(True)} is of type {type(tensor).__name__}")
         if modes.SPECIAL and modes.LOCAL.saved_hooks:
             self._plain = False
             kept = tuple(None if t is None else pack(t, node) for t in kept)
@@ -173,6 +172,8 @@ class FunctionCtx:
     def _hide_outputs(self, tensors: Sequence[Any], node: Any) -> None:
         """Hold outputs that were assigned to attributes as arrays, so that the context does not keep its own node alive."""
         attributes = self.__dict__
+        if attributes.keys() <= _OWN:
+            return
         for name, value in list(attributes.items()):
             if isinstance(value, TensorBase):
                 for index, output in enumerate(tensors):
@@ -181,7 +182,20 @@ class FunctionCtx:
                         self._outputs[name] = Output(value, index)
                         self._node = weakref.ref(node)
                         del attributes[name]
+                        self.__class__ = _WithOutputs
                         break
+
+
+class _WithOutputs(FunctionCtx):
+    """A context with outputs as attributes. A class of its own, because `__getattr__` slows down every attribute of the class that has it."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name in self._outputs:
+            return self._outputs[name].tensor(self._node())
+        raise AttributeError(f"'FunctionCtx' object has no attribute '{name}'")
+
+
+_OWN = {"needs_input_grad", "to_save", "dirty_tensors", "non_differentiable", "materialize_grads", "_kept", "_plain", "_epoch", "_node"}
 
 
 def _refuse(epoch: int, counter: Any, entry: Any, edge: Any) -> NoReturn:

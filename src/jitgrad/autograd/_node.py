@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NoReturn
 
 import numpy as np
 
 from .._core.meta import Meta
-from .._engine import modes
-from .._engine.node import RELEASED, TOKEN, Node
+from .._engine import fast, modes
+from .._engine.node import LEAF, RELEASED, TOKEN, Node, Undefined
 from .._tensor.base import TensorBase, wrap
 from .._tensor.nodes import contiguous, fit_array
 from ._context import FunctionCtx
@@ -24,26 +24,48 @@ __all__ = ["BackwardCFunction"]
 class BackwardCFunction(Node):
     """What `grad_fn` is for the output of a custom Function `F`; its class is called `FBackward`.
 
-    Names that it does not have itself are looked up in the context: `y.grad_fn.saved_tensors`, and the user's own.
+    To the user it also shows what the context has: `y.grad_fn.saved_tensors`, and attributes of the user's own.
     """
 
-    __slots__ = ("_edges", "ctx", "gathered", "likes", "outputs", "tensors")
+    __slots__ = ("__dict__", "_edges", "all_tensors", "arity", "ctx", "e0", "e1", "gathered", "likes", "outputs", "tensors")
     _forward_cls: ClassVar[Any]
     ctx: FunctionCtx
+    arity: int  # type: ignore[misc]  # 1 or 2 where that is the number of tensor arguments; `e0`, `e1` are set then
+    e0: Node | None
+    e1: Node | None
     gathered: list[Any]
-    likes: tuple[Meta | None, ...]  # of each output; None where it is not a tensor
-    tensors: tuple[bool, ...]  # which arguments were tensors
-    _edges: tuple[Node | None, ...]  # one per tensor argument
+    likes: Sequence[Meta | None]  # of each output; None where it is not a tensor
+    tensors: Sequence[bool]  # which arguments were tensors
+    all_tensors: bool  # whether all of them were
+    _edges: Sequence[Node | None]  # one per tensor argument
 
-    def edges(self) -> tuple[Node | None, ...]:
+    def edges(self) -> Sequence[Node | None]:
         return self._edges
 
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("__") or name in BackwardCFunction.__slots__:
-            raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
-        return getattr(self.ctx, name)
-
     __repr__ = object.__repr__
+
+    def shown(self) -> BackwardCFunction:
+        """Before the user sees it: with the attributes that `forward` gave the context."""
+        kind = type(self)
+        self.__dict__.update({name: value for name, value in self.ctx.__dict__.items() if not hasattr(kind, name)})
+        return self
+
+    def output_meta(self, index: int) -> Meta | None:
+        return self.likes[index]
+
+    @property
+    def saved_tensors(self) -> tuple[Any, ...]:
+        """What `save_for_backward` was given."""
+        return self.ctx.saved_tensors
+
+    @property
+    def _raw_saved_tensors(self) -> tuple[Any, ...]:
+        return self.ctx._raw_saved_tensors
+
+    @property
+    def needs_input_grad(self) -> tuple[bool, ...]:
+        """Which arguments take a gradient."""
+        return self.ctx.needs_input_grad
 
     @property
     def clears(self) -> bool:
@@ -58,68 +80,103 @@ class BackwardCFunction(Node):
         self.gathered = [None] * self.outputs
 
     # ---- the two ways in
-    def apply(self, grad: Any, keep: bool) -> list[Any]:
-        """Arrays in, arrays out; None for a gradient that `backward` did not give, on a live edge too."""
+    def apply(self, grad: Any, keep: Any = None, *more: Any) -> Any:
+        """Arrays in, arrays out; called by the accelerated run, which does not switch recording off.
+
+        `grad_fn.apply(*grads)` with tensors calls the user's `backward`.
+        """
+        if keep is not True and keep is not False:
+            return self._forward_cls.backward(self.ctx, grad, *(() if keep is None else (keep, *more)))
         if grad is TOKEN:
             grads = [None if array is None else wrap(array) for array in self.gathered]
             self.gathered = [None] * self.outputs
+        elif self.meta.plain:
+            t = TensorBase.kind()
+            t.array = grad
+            t.meta = self.meta
+            t.fn = t.vc = t.rare = None
+            grads = [t]
+            t = None
         else:
             grads = [wrap(grad)]
         grad = None
-        was = modes.set_grad(False)
-        try:
-            results = self.backward(grads)
-        finally:
-            modes.set_grad(was)
+        if modes.LOCAL.grad:
+            fast.silence()
+        results = self.backward(grads)
         if not keep:
             self.ctx._kept = RELEASED
-        done = []
-        for index, (edge, part) in enumerate(zip(self._edges, results, strict=True)):
-            if part is None or edge is None:
+        done: list[Any] = []
+        missing = False
+        for edge, part in zip(self._edges, results, strict=True):
+            if edge is None:
                 done.append(None)
-                continue
-            array = part.array
-            plain = part.meta is edge.meta and array.base is None
-            done.append(array if plain else fit_array(array, edge.meta, self, index))
-        return done
+            elif part is None:
+                done.append(None)
+                missing = missing or edge.number != LEAF or edge.rare is not None
+            else:
+                array = part.array
+                done.append(array if part.meta is edge.meta and array.base is None else fit_array(array, edge.meta, self, len(done)))
+        if missing:
+            raise Undefined(done)
+        return done if self.arity != 1 else done[0]
+
+    def __call__(self, *grads: Any) -> Any:
+        raise TypeError(f"'{type(self).__name__}' object is not callable")
 
     def call(self, grads: tuple[Any, ...], keep: bool, create_graph: bool) -> Sequence[Any]:
         """Tensors in, tensors out; the engine has set the mode."""
         if create_graph and self.ctx._node is None:
             self.ctx._node = weakref.ref(self)  # for `once_differentiable`
-        given = [g if g is None or g.meta.plain or create_graph else wrap(contiguous(g.array)) for g in grads]
-        return self.backward(given)
+        return self.backward([g if g is None or g.meta.plain or create_graph else wrap(contiguous(g.array)) for g in grads])
 
     # ---- the user's part
-    def backward(self, grads: list[Any]) -> list[Any]:
+    def backward(self, grads: list[Any]) -> Sequence[Any]:
         """Call the user's `backward` and check what it returns: an entry per tensor argument."""
-        ctx = self.ctx
-        if ctx.materialize_grads:
-            for place, grad in enumerate(grads):
-                if grad is None:
-                    like = self.likes[place]
-                    if like is not None:
-                        grads[place] = wrap(np.zeros(like.shape, like.dtype))
-        forward = self._forward_cls
-        results = forward._backward(ctx, grads) if forward.boxed_grads_call else forward._backward(ctx, *grads)
+        ctx, forward = self.ctx, self._forward_cls
+        for grad in grads:
+            if grad is None and ctx.materialize_grads:
+                self.fill(grads)
+                break
+        if forward._ordinary:
+            results = forward.backward(ctx, *grads)
+        else:
+            user = forward._only_vjp() if forward._gives_vjp else forward.backward
+            results = user(ctx, grads) if forward.boxed_grads_call else user(ctx, *grads)
         grads.clear()
-        return self.checked(results if type(results) is tuple else (results,))
+        if type(results) is not tuple:
+            results = (results,)
+        if len(results) != len(self.tensors) or not self.all_tensors:
+            return self.chosen(results)
+        for part in results:
+            if part is not None and not isinstance(part, TensorBase):
+                self.refuse(part)
+        return results  # type: ignore[no-any-return]
 
-    def checked(self, results: tuple[Any, ...]) -> list[Any]:
+    def fill(self, grads: list[Any]) -> None:
+        """Zeros where no gradient came to an output that is a tensor."""
+        for place, like in enumerate(self.likes):
+            if grads[place] is None and like is not None:
+                grads[place] = wrap(np.zeros(like.shape, like.dtype))
+
+    def chosen(self, results: tuple[Any, ...]) -> list[Any]:
         """The results of the tensor arguments; RuntimeError where they are not what `forward` took."""
         count = len(self.tensors)
         if len(results) > count and all(extra is None for extra in results[count:]):
             results = results[:count]
         if len(results) != count:
-            raise RuntimeError(f"function {self.name()} returned an incorrect number of gradients (expected {count}, got {len(results)})")
+            raise RuntimeError(f"function {type(self).__name__} returned an incorrect number of gradients (expected {count}, got {len(results)})")
         done = []
         for place, (part, is_tensor) in enumerate(zip(results, self.tensors, strict=True)):
             if not is_tensor:
                 if part is not None:
-                    raise RuntimeError(f"function {self.name()} returned a gradient different than None at position {place + 1}, "
+                    raise RuntimeError(f"function {type(self).__name__} returned a gradient different than None at position {place + 1}, "
                                        "but the corresponding forward input was not a Variable")  # fmt: skip
-            elif part is not None and not isinstance(part, TensorBase):
-                raise RuntimeError(f"expected Variable or None (got {type(part).__name__})")
             else:
+                if part is not None and not isinstance(part, TensorBase):
+                    self.refuse(part)
                 done.append(part)
         return done
+
+    def refuse(self, part: Any) -> NoReturn:
+        """RuntimeError for something returned that is no gradient."""
+        raise RuntimeError(f"expected Variable or None (got {type(part).__name__})")

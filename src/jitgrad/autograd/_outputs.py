@@ -30,7 +30,10 @@ def tensors_of(given: Any, name: str) -> tuple[Any, ...]:
 
 def among(tensor: Any, tensors: Any) -> bool:
     """Whether it is one of them, itself."""
-    return any(tensor is other for other in tensors)
+    for other in tensors:  # a loop, because `in` would compare elements
+        if other is tensor:
+            return True
+    return False
 
 
 def as_view(tensor: Any, creation: str | None) -> Any:
@@ -54,8 +57,8 @@ def without_gradient(tensor: Any, is_input: bool, is_dirty: bool) -> Any:
 def unlink_all(ctx: FunctionCtx, inputs: tuple[Any, ...], outputs: tuple[Any, ...]) -> list[Any]:
     """The outputs of a call that is not recorded."""
     dirty = tensors_of(ctx.dirty_tensors, "mark_dirty")
-    bump(dirty)
     check_returned(dirty, outputs)
+    bump(dirty)
     return [without_gradient(x, among(x, inputs), among(x, dirty)) if isinstance(x, TensorBase) else x for x in outputs]
 
 
@@ -78,21 +81,26 @@ def link_all(node: Any, ctx: FunctionCtx, inputs: tuple[Any, ...], outputs: tupl
 
     RuntimeError where an output can't have one: a written leaf, a written view next to other outputs.
     """
-    dirty = tensors_of(ctx.dirty_tensors, "mark_dirty")
-    bump(dirty)
-    constant = tensors_of(ctx.non_differentiable, "mark_non_differentiable")
+    dirty = constant = ()
+    if ctx.dirty_tensors is not None:
+        dirty = tensors_of(ctx.dirty_tensors, "mark_dirty")
+        ctx.dirty_tensors = None  # a written input becomes an output, which would keep its own node alive
+        bump(dirty)
+        check_returned(dirty, outputs)
+    if ctx.non_differentiable is not None:
+        constant = tensors_of(ctx.non_differentiable, "mark_non_differentiable")
     count = len(outputs)
     node.outputs = count
     node.gathered = [None] * count
-    node.likes = tuple(x.meta if isinstance(x, TensorBase) else None for x in outputs)
+    node.likes = [x.meta if isinstance(x, TensorBase) else None for x in outputs]
     done: list[Any] = []
     linked = 0
     for index, x in enumerate(outputs):
         if not isinstance(x, TensorBase):
             done.append(x)
             continue
-        is_input, is_dirty = among(x, inputs), among(x, dirty)
-        if among(x, constant) or not x.meta.kind.is_floating_point:
+        is_input, is_dirty = among(x, inputs), bool(dirty) and among(x, dirty)
+        if (constant and among(x, constant)) or not (x.meta.plain or x.meta.kind.is_floating_point):
             done.append(without_gradient(x, is_input, is_dirty))
             continue
         linked += 1
@@ -101,13 +109,17 @@ def link_all(node: Any, ctx: FunctionCtx, inputs: tuple[Any, ...], outputs: tupl
             done.append(rewrite(x, edge, is_input, count))
             continue
         if is_input:
-            check_not_saved(ctx, x)
+            check_not_saved(node._forward_cls._split, ctx, x)
             x = as_view(x, None)
-        done.append(give_history(x, edge))
-    check_returned(dirty, outputs)
+        if x.rare is None:
+            x.fn = edge
+            edge.vc = x.vc
+            done.append(x)
+        else:
+            done.append(give_history(x, edge))
     if linked > 1:
         for x in done:
-            if isinstance(x, TensorBase) and x._is_view():
+            if isinstance(x, TensorBase) and x.rare is not None and x.rare.base is not None:
                 x.rare.creation = "multi"
     return done
 
@@ -123,9 +135,9 @@ def give_history(x: Any, edge: Any) -> Any:
     return x
 
 
-def check_not_saved(ctx: FunctionCtx, x: Any) -> None:
+def check_not_saved(split: bool, ctx: FunctionCtx, x: Any) -> None:
     """With `setup_context` an input that is returned can't be saved as well."""
-    if ctx._split and ctx.to_save and among(x, ctx.to_save):
+    if split and ctx.to_save and among(x, ctx.to_save):
         raise RuntimeError("A input that has been returned as-is as output is being saved for backward. This is not supported if you override "
                            "setup_context. You should return and save a view of the input instead, e.g. with x.view_as(x) or setup ctx inside the "
                            "forward function itself.")  # fmt: skip

@@ -11,15 +11,18 @@ import functools
 import inspect
 import warnings
 from collections.abc import Callable
-from typing import Any, ClassVar
+from sys import getrefcount
+from typing import Any, ClassVar, Final
 
-from .._engine import modes, versions
+from .._engine import anomaly, modes, versions
 from .._engine.node import Node, next_number
 from .._tensor.base import TensorBase, wrap
 from .._tensor.views import edge_of
 from ._context import FunctionCtx
 from ._node import BackwardCFunction
-from ._outputs import link_all, unlink_all
+from ._outputs import among, link_all, unlink_all
+
+ALONE: Final = 2  # what `getrefcount` says of an object that one local variable refers to
 
 __all__ = ["BackwardCFunction", "Function", "FunctionCtx", "FunctionMeta", "InplaceFunction", "NestedIOFunction", "once_differentiable"]
 
@@ -29,12 +32,16 @@ class FunctionMeta(type):
 
     _backward_cls: type[BackwardCFunction]
     _split: bool
+    _gives_vjp: bool
+    _ordinary: bool  # whether its backward is called `backward` and takes the gradients one by one
     _defaults: bool  # whether arguments that are left out have to be filled in (torch does so in the second style only)
 
     def __init__(cls, name: str, bases: tuple[type, ...], attributes: dict[str, Any]) -> None:
         super().__init__(name, bases, attributes)
         cls._backward_cls = type(name + "Backward", (BackwardCFunction,), {"__slots__": (), "_forward_cls": cls, "__module__": __name__})
         cls._split = cls.setup_context is not Function.setup_context if bases else False  # type: ignore[attr-defined]
+        cls._gives_vjp = bool(bases) and cls.vjp is not Function.vjp  # type: ignore[attr-defined]
+        cls._ordinary = not (cls._gives_vjp or getattr(cls, "boxed_grads_call", False))
         cls._defaults = cls._split and bool(getattr(cls.forward, "__defaults__", None))  # type: ignore[attr-defined]
 
 
@@ -59,6 +66,8 @@ class Function(metaclass=FunctionMeta):
 
     _backward_cls: ClassVar[type[BackwardCFunction]]
     _split: ClassVar[bool]
+    _gives_vjp: ClassVar[bool]
+    _ordinary: ClassVar[bool]
     _defaults: ClassVar[bool]
     clear_saved_tensors_on_access = False
     boxed_grads_call = False
@@ -102,13 +111,10 @@ class Function(metaclass=FunctionMeta):
         raise NotImplementedError("To use autograd.Function with vmap, you must either override the vmap staticmethod or set generate_vmap_rule=True.")
 
     @classmethod
-    def _backward(cls, ctx: Any, *grads: Any) -> Any:
-        """Whichever of `backward` and `vjp` the subclass gave."""
-        if cls.vjp is Function.vjp:
-            return cls.backward(ctx, *grads)
+    def _only_vjp(cls) -> Callable[..., Any]:
         if cls.backward is not Function.backward:
             raise RuntimeError("Implementing both 'backward' and 'vjp' for a custom Function is not allowed. You should only implement one of them.")
-        return cls.vjp(ctx, *grads)
+        return cls.vjp
 
     @classmethod
     def apply(cls, *args: Any, **kwargs: Any) -> Any:
@@ -118,47 +124,59 @@ class Function(metaclass=FunctionMeta):
         edges: list[Node | None] = []
         needs: list[bool] = []
         tensors: list[bool] = []
-        record = False
         for x in args:
             if isinstance(x, TensorBase):
                 fn = x.fn if x.rare is None else edge_of(x)
                 edges.append(fn)
+                needs.append(fn is not None)
                 tensors.append(True)
-                if fn is None:
-                    needs.append(False)
-                else:
-                    needs.append(True)
-                    record = True
             else:
-                tensors.append(False)
                 needs.append(False)
+                tensors.append(False)
         ctx = FunctionCtx()
         ctx.needs_input_grad = tuple(needs)
-        ctx._split = cls._split
-        was = modes.set_grad(False)
+        local = modes.LOCAL
+        was = local.grad
+        if was:  # `modes.set_grad(False)`, spelled out
+            modes.NO_GRAD.append(None)
+            local.grad = False
         try:
             output = cls.forward(ctx, *args) if not cls._split else cls._forward_and_setup(ctx, args)
         finally:
-            modes.set_grad(was)
-        if not (record and was) or modes.LOCAL.inference:
+            if local.grad is not was:
+                modes.set_grad(was)
+        if not was or True not in needs or (modes.SPECIAL and modes.LOCAL.inference):
             return cls._finish_plain(ctx, args, output)
         node = cls._backward_cls()
         node.ctx = ctx
-        node._edges = tuple(edges)
-        node.tensors = tuple(tensors)
+        node._edges = edges
+        count = len(edges)
+        if count == 1:
+            node.arity = 1
+            node.e0 = edges[0]
+        elif count == 2:
+            node.arity = 2
+            node.e0, node.e1 = edges
+        else:
+            node.arity = -1
+        node.tensors = tensors
+        node.all_tensors = count == len(args)
         node.epoch = versions.WRITES
         node.number = next_number()
-        node.buf = node.vc = node.rare = None
-        if (isinstance(output, TensorBase) and output.rare is None and output.vc is None and output.fn is None
-                and ctx.dirty_tensors is None and ctx.non_differentiable is None):  # fmt: skip
-            # a fresh float32 or float64 tensor: neither an input nor a view
+        node.buf = node.rare = None
+        if modes.SPECIAL and local.anomaly is not None:
+            anomaly.note(node)
+        if (isinstance(output, TensorBase) and output.rare is None and output.fn is None
+                and ctx.dirty_tensors is None and ctx.non_differentiable is None and not among(output, args)):  # fmt: skip
+            # a float32 or float64 tensor that is neither an input nor a view
+            node.vc = output.vc
             node.meta = output.meta
             node.outputs = 1
             node.likes = (output.meta,)
             output.fn = node
             if ctx.to_save is not None:
                 ctx._keep(node)
-            if ctx.__dict__:
+            if getrefcount(output) > ALONE + (ctx._kept is not None):  # somebody else refers to it: `ctx.y = output`, perhaps
                 ctx._hide_outputs((output,), node)
             return output
         return cls._finish(node, ctx, args, output)
@@ -189,12 +207,12 @@ class Function(metaclass=FunctionMeta):
     @classmethod
     def _finish(cls, node: BackwardCFunction, ctx: FunctionCtx, args: tuple[Any, ...], output: Any) -> Any:
         outputs = output if type(output) is tuple else (output,)
+        node.vc = None
         node.meta = next((x.meta for x in outputs if isinstance(x, TensorBase)), None)  # type: ignore[assignment]
         done = link_all(node, ctx, args, outputs)
         if ctx.to_save is not None:
             ctx._keep(node)
-        if ctx.__dict__:
-            ctx._hide_outputs(done, node)
+        ctx._hide_outputs(done, node)
         return tuple(done) if type(output) is tuple else done[0]
 
 

@@ -169,7 +169,8 @@ def batch_norm(
 def normalize(input: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12) -> Tensor:
     """Divides by the p-norm along `dim`, or by `eps` where that is larger."""
     norm = input.norm(p, dim, keepdim=True).clamp_min(eps)
-    return input / norm.expand_as(input)
+    unit: Tensor = input / norm.expand_as(input)
+    return unit
 
 
 # ---- look-up ----
@@ -227,4 +228,5 @@ def one_hot(input: Tensor, num_classes: int = -1) -> Tensor:
         num_classes = high + 1
     if high >= num_classes:
         raise RuntimeError("Class values must be smaller than num_classes.")
-    return (input.unsqueeze(-1) == arange(num_classes)).to(int64)
+    hits: Tensor = input.unsqueeze(-1) == arange(num_classes)
+    return hits.to(int64)

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from .._tensor import Tensor
-from .._tensor.creation import empty, eye, from_numpy
+from .._tensor import _functions as T
+from .._tensor.creation import empty, empty_like, eye, from_numpy
 from ..autograd import no_grad
 
 __all__ = [
@@ -72,21 +73,43 @@ def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, generator: Any 
 def trunc_normal_(
     tensor: Tensor, mean: float = 0.0, std: float = 1.0, a: float = -2.0, b: float = 2.0, generator: Any = None
 ) -> Tensor:
-    """Values from N(mean, std ** 2), those outside [a, b] drawn again.
-
-    It inverts the distribution function, so it costs one draw per element however narrow the interval is.
-    """
+    """Values from N(mean, std ** 2), those outside [a, b] drawn again until they are within."""
     if mean < a - 2 * std or mean > b + 2 * std:
         warnings.warn(
             "mean is more than 2 std from [a, b] in nn.init.trunc_normal_. "
             "The distribution of values may be incorrect.",
             stacklevel=2,
         )
-    low, high = (math.erf((bound - mean) / (std * math.sqrt(2.0))) for bound in (a, b))
+    within = _normal_cdf((b - mean) / std) - _normal_cdf((a - mean) / std)
+    draw = _from_normal if within > 0.3 else _from_uniform  # each keeps at least about a third of what it draws
     with no_grad():
-        tensor.uniform_(low, high, generator=generator)
-        tensor.erfinv_().mul_(std * math.sqrt(2.0)).add_(mean)
-        return tensor.clamp_(a, b)
+        values, wrong = draw(tensor, mean, std, a, b, generator)
+        while wrong.any():
+            again, still_wrong = draw(tensor, mean, std, a, b, generator)
+            values = T.where(wrong, again, values)
+            wrong = wrong & still_wrong
+        tensor.copy_(values)
+    return tensor
+
+
+Draws = tuple[Tensor, Tensor]  # values, and a mask of those to be drawn again
+
+
+def _normal_cdf(x: float) -> float:
+    return (1.0 + math.erf(x / math.sqrt(2.0))) / 2.0
+
+
+def _from_normal(like: Tensor, mean: float, std: float, a: float, b: float, generator: Any) -> Draws:
+    values = empty_like(like).normal_(mean, std, generator=generator)
+    return values, (values < a) | (values > b)
+
+
+def _from_uniform(like: Tensor, mean: float, std: float, a: float, b: float, generator: Any) -> Draws:
+    """Draws from [a, b], kept with a probability proportional to the normal density; for narrow intervals and tails."""
+    values = empty_like(like).uniform_(a, b, generator=generator)
+    mode = max(a, min(mean, b))
+    keep = (((mode - mean) / std) ** 2 - ((values - mean) / std) ** 2) * 0.5
+    return values, empty_like(like).uniform_(generator=generator).log() > keep
 
 
 def constant_(tensor: Tensor, val: float) -> Tensor:
@@ -111,7 +134,8 @@ def eye_(tensor: Tensor) -> Tensor:
     if tensor.ndim != 2:
         raise ValueError("Only tensors with 2 dimensions are supported")
     with no_grad():
-        return tensor.copy_(eye(*tensor.shape))
+        tensor.copy_(eye(*tensor.shape))
+    return tensor
 
 
 def xavier_uniform_(tensor: Tensor, gain: float = 1.0, generator: Any = None) -> Tensor:
@@ -167,7 +191,8 @@ def orthogonal_(tensor: Tensor, gain: float = 1, generator: Any = None) -> Tenso
         q, r = np.linalg.qr(draws if rows >= columns else draws.T)
         q = q * np.sign(np.diagonal(r))  # makes the distribution uniform
         matrix = np.ascontiguousarray(q if rows >= columns else q.T)
-        return tensor.copy_(from_numpy(matrix).view(tensor.shape)).mul_(gain)
+        tensor.copy_(from_numpy(matrix).view(tensor.shape)).mul_(gain)
+    return tensor
 
 
 def _kaiming_std(tensor: Tensor, a: float, mode: str, nonlinearity: str) -> float:

@@ -33,7 +33,7 @@ class Parameter(Tensor):
             data = empty(0)
         return Tensor._make_subclass(cls, data, requires_grad)  # type: ignore[no-any-return]
 
-    def __repr__(self) -> str:
+    def __repr__(self) -> str:  # type: ignore[override]
         return "Parameter containing:\n" + super().__repr__()
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Parameter:

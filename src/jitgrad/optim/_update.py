@@ -6,7 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from .._core.dtypes import default_dtype, float32, float64
+from .._engine.versions import bump
 from .._tensor import Tensor
+from .._tensor.base import version_of
 from .._tensor.creation import from_numpy, tensor
 from ..autograd import no_grad
 from .rules import Rule
@@ -40,7 +42,8 @@ def check_not_negative(name: str, value: Any) -> None:
 
 def fresh_count() -> Tensor:
     """A count of steps as torch keeps it: a tensor of shape (), float32 unless the default is float64."""
-    return tensor(0.0, dtype=float64 if default_dtype() is float64 else float32)
+    count: Tensor = tensor(0.0, dtype=float64 if default_dtype() is float64 else float32)
+    return count
 
 
 def counts_as_tensors(optimizer: Any) -> None:
@@ -60,9 +63,27 @@ def advance(count: Tensor) -> float:
     return steps
 
 
+def update(rule: Rule, flags: tuple[bool, ...], tensors: Sequence[Tensor], numbers: Sequence[float]) -> None:
+    """Apply a rule to a parameter, its gradient and its state, in place.
+
+    By the rule's kernel if all are C-contiguous and of one shape and dtype, float32 or float64; by interpretation else.
+    """
+    param = tensors[0]
+    meta = param.meta
+    for one in tensors:
+        if one.meta is not meta:
+            update_anyway(rule, flags, tensors, numbers)
+            return
+    if meta.plain:
+        meta.k[rule.numbers[flags]](*[one.array for one in tensors], *numbers)
+        bump(param.vc or version_of(param))
+    else:
+        update_anyway(rule, flags, tensors, numbers)
+
+
 def update_anyway(rule: Rule, flags: tuple[bool, ...], tensors: Sequence[Tensor], numbers: Sequence[float]) -> None:
-    """A rule on tensors that its kernel does not take: float16, strided, of different layouts or dtypes."""
-    results = rule.evaluate(flags, [tensor.array for tensor in tensors], numbers)
+    """Apply a rule by interpretation: float16, strided tensors, different layouts or dtypes."""
+    results = rule.evaluate(flags, [one.array for one in tensors], numbers)
     with no_grad():
         for place, result in zip(rule.places, results, strict=True):
             tensors[place].copy_(from_numpy(result))

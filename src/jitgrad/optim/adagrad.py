@@ -7,7 +7,7 @@ from typing import Any
 from .._tensor import Tensor
 from .._tensor.creation import full_like
 from . import rules
-from ._update import advance, check_flags, check_not_negative, check_rate, counts_as_tensors, fresh_count, update_anyway
+from ._update import advance, check_flags, check_not_negative, check_rate, counts_as_tensors, fresh_count, update
 from .optimizer import Group, Optimizer, Params
 
 __all__ = ["Adagrad"]
@@ -84,17 +84,10 @@ class Adagrad(Optimizer):
     def _update(self, group: Group) -> None:
         lr, decay, eps, lr_decay = float(group["lr"]), group["weight_decay"], group["eps"], group["lr_decay"]
         flags = bool(group["maximize"]), decay != 0
-        kernel = rules.adagrad[flags]
         for p in group["params"]:
             g = p.grad
             if g is None:
                 continue
             state = self.state[p] or self._start(p)
             rate = lr / (1.0 + (advance(state["step"]) - 1.0) * lr_decay)
-            total = state["sum"]
-            meta = p.meta
-            if g.meta is meta and total.meta is meta and meta.plain:
-                meta.k[kernel](p.array, g.array, total.array, rate, eps, decay)
-                p._bump()
-            else:
-                update_anyway(rules.adagrad, flags, (p, g, total), (rate, eps, decay))
+            update(rules.adagrad, flags, (p, g, state["sum"]), (rate, eps, decay))

@@ -5,10 +5,21 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from .._engine.versions import bump
 from .._tensor import Tensor
+from .._tensor.base import version_of
 from .._tensor.creation import zeros_like
 from . import rules
-from ._update import advance, check_flags, check_not_negative, check_rate, counts_as_tensors, fresh_count, update_anyway
+from ._update import (
+    advance,
+    check_flags,
+    check_not_negative,
+    check_rate,
+    counts_as_tensors,
+    fresh_count,
+    update,
+    update_anyway,
+)
 from .optimizer import Group, Optimizer, Params
 
 __all__ = ["Adam", "AdamW"]
@@ -87,7 +98,7 @@ class Adam(Optimizer):
         rest1, rest2 = 1.0 - beta1, 1.0 - beta2
         rule, flags, extra = _chosen(group, lr, decay)
         amsgrad = group["amsgrad"]
-        kernel = rule[flags]
+        kernel = rule.numbers[flags]
         last = rate = root = 0.0
         for p in group["params"]:
             g = p.grad
@@ -103,10 +114,10 @@ class Adam(Optimizer):
             meta = p.meta
             numbers = rate, eps, extra, rest1, beta2, rest2, root
             if amsgrad:
-                _with_largest(rule, flags, (p, g, mean, square, state["max_exp_avg_sq"]), numbers)
+                update(rule, flags, (p, g, mean, square, state["max_exp_avg_sq"]), numbers)
             elif g.meta is meta and mean.meta is meta and square.meta is meta and meta.plain:
                 meta.k[kernel](p.array, g.array, mean.array, square.array, *numbers)
-                p._bump()
+                bump(p.vc or version_of(p))
             else:
                 update_anyway(rule, flags, (p, g, mean, square), numbers)
 
@@ -125,18 +136,6 @@ def _start(state: dict[str, Any], p: Tensor, amsgrad: bool) -> None:
     state["exp_avg_sq"] = zeros_like(p)
     if amsgrad:
         state["max_exp_avg_sq"] = zeros_like(p)
-
-
-def _with_largest(
-    rule: rules.Rule, flags: tuple[bool, ...], tensors: tuple[Tensor, ...], numbers: tuple[float, ...]
-) -> None:
-    p = tensors[0]
-    meta = p.meta
-    if meta.plain and all(tensor.meta is meta for tensor in tensors):
-        meta.k[rule[flags]](*[tensor.array for tensor in tensors], *numbers)
-        p._bump()
-    else:
-        update_anyway(rule, flags, tensors, numbers)
 
 
 def _check_betas(betas: tuple[Any, Any], foreach: bool) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 from .._tensor import Tensor
 from .._tensor.creation import zeros_like
 from . import rules
-from ._update import advance, check_flags, check_not_negative, check_rate, counts_as_tensors, fresh_count, update_anyway
+from ._update import advance, check_flags, check_not_negative, check_rate, counts_as_tensors, fresh_count, update
 from .optimizer import Group, Optimizer, Params
 
 __all__ = ["RMSprop"]
@@ -88,7 +88,6 @@ class RMSprop(Optimizer):
         rule, names = _RULES[bool(group["centered"]), momentum > 0]
         flags = bool(group["maximize"]), decay != 0
         numbers = lr, group["eps"], decay, alpha, 1.0 - alpha, *([momentum] if momentum > 0 else [])
-        kernel = rule[flags]
         for p in group["params"]:
             g = p.grad
             if g is None:
@@ -100,10 +99,4 @@ class RMSprop(Optimizer):
                     if name in names:
                         state[name] = zeros_like(p)
             advance(state["step"])
-            held = [state[name] for name in names]
-            meta = p.meta
-            if g.meta is meta and meta.plain and all(tensor.meta is meta for tensor in held):
-                meta.k[kernel](p.array, g.array, *[tensor.array for tensor in held], *numbers)
-                p._bump()
-            else:
-                update_anyway(rule, flags, (p, g, *held), numbers)
+            update(rule, flags, (p, g, *[state[name] for name in names]), numbers)

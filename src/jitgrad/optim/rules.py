@@ -25,7 +25,7 @@ Step = Any  # one, or a tuple of several
 
 
 class Rule:
-    """An update rule and its kernels: `rule[flags]` is the number of the kernel in `Meta.k`.
+    """An update rule and its kernels: `rule.numbers[flags]` is the number in `Meta.k` of the one for these flags.
 
     `arrays` and `params` name the arguments, `written` those that the outputs go to, `places` says where these stand.
     """
@@ -39,23 +39,15 @@ class Rule:
         self.written = tuple(name for name in self.arrays if name != GRADIENT)
         self.places = tuple(self.arrays.index(name) for name in self.written)
         self.function = function
-        self._kernels: dict[tuple[bool, ...], Kernel] = {}
+        self.numbers = _Numbers(self)
 
     def __repr__(self) -> str:
         return f"<rule {self.name}({', '.join((*self.arrays, *self.params))})>"
 
-    def __getitem__(self, flags: tuple[bool, ...]) -> int:
-        kernel = self._kernels.get(flags)
-        return (self.kernel(flags) if kernel is None else kernel).index
-
     def kernel(self, flags: tuple[bool, ...]) -> Kernel:
-        """The kernel for a combination of flags, in the order of the function's keywords."""
-        kernel = self._kernels.get(flags)
-        if kernel is None:
-            words = [self.name, *(name for name, on in zip(self.flags, flags, strict=True) if on)]
-            fresh = update_kernel("_".join(words), self.outputs(flags), self.arrays, self.written, self.params)
-            kernel = self._kernels.setdefault(flags, fresh)
-        return kernel
+        """A kernel for a combination of flags, in the order of the function's keywords."""
+        words = [self.name, *(name for name, on in zip(self.flags, flags, strict=True) if on)]
+        return update_kernel("_".join(words), self.outputs(flags), self.arrays, self.written, self.params)
 
     def outputs(self, flags: tuple[bool, ...]) -> tuple[Expr, ...]:
         """The rule as expressions over `arrays` and `params`."""
@@ -65,6 +57,17 @@ class Rule:
         """New values of the arrays `written`, by interpretation: any dtype and strides, nothing changed in place."""
         named = dict(zip((*self.arrays, *self.params), (*arrays, *numbers), strict=True))
         return evaluate(self.outputs(flags), named, arrays[0].dtype)
+
+
+class _Numbers(dict[tuple[bool, ...], int]):
+    """The numbers of a rule's kernels, each registered when it is first asked for."""
+
+    def __init__(self, rule: Rule) -> None:
+        super().__init__()
+        self._rule = rule
+
+    def __missing__(self, flags: tuple[bool, ...]) -> int:
+        return self.setdefault(flags, self._rule.kernel(flags).index)
 
 
 def rule(states: int) -> Callable[[Callable[..., Any]], Rule]:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from .._engine.versions import bump
 from .._tensor import Tensor
+from .._tensor.base import version_of
 from .._tensor.creation import zeros_like
 from . import rules
 from ._update import check_flags, check_not_negative, check_rate, update_anyway
@@ -80,7 +82,7 @@ class SGD(Optimizer):
         lr = float(group["lr"])
         weight_decay = float(group["weight_decay"])
         flags = bool(group["maximize"]), weight_decay != 0
-        kernel = rules.sgd[flags]
+        kernel = rules.sgd.numbers[flags]
         for p in group["params"]:
             g = p.grad
             if g is None:
@@ -88,7 +90,7 @@ class SGD(Optimizer):
             meta = p.meta
             if g.meta is meta and meta.plain:
                 meta.k[kernel](p.array, g.array, lr, weight_decay)
-                p._bump()
+                bump(p.vc or version_of(p))
             else:
                 update_anyway(rules.sgd, flags, (p, g), (lr, weight_decay))
 
@@ -98,7 +100,7 @@ class SGD(Optimizer):
         momentum = float(group["momentum"])
         rest = 1.0 - float(group["dampening"])
         flags = bool(group["maximize"]), weight_decay != 0, bool(group["nesterov"])
-        kernel = rules.sgd_momentum[flags]
+        kernel = rules.sgd_momentum.numbers[flags]
         for p in group["params"]:
             g = p.grad
             if g is None:
@@ -112,6 +114,6 @@ class SGD(Optimizer):
             meta = p.meta
             if g.meta is meta and buffer.meta is meta and meta.plain:
                 meta.k[kernel](p.array, g.array, buffer.array, lr, weight_decay, momentum, share)
-                p._bump()
+                bump(p.vc or version_of(p))
             else:
                 update_anyway(rules.sgd_momentum, flags, (p, g, buffer), (lr, weight_decay, momentum, share))

@@ -124,10 +124,10 @@ def _replaced(answer: Any, grads: Gradients, name: str, count: int) -> Gradients
     """What a hook's answer makes of the gradients: None leaves them, a tensor or a tuple takes their place."""
     if answer is None:
         return grads
-    answer = (answer,) if isinstance(answer, Tensor) else tuple(answer)
-    if len(answer) != count:
+    found: Gradients = (answer,) if isinstance(answer, Tensor) else tuple(answer)
+    if len(found) != count:
         raise RuntimeError(
             f"Backward {'hook' if name == 'grad_input' else 'pre hook'} returned an invalid number of {name}, "
-            f"got {len(answer)}, but expected {count}"
+            f"got {len(found)}, but expected {count}"
         )
-    return answer
+    return found

@@ -91,7 +91,8 @@ class State(Members):
                 FutureWarning,
                 stacklevel=2,
             )
-            destination, prefix, keep_vars = (*args, *(destination, prefix, keep_vars)[len(args) :])
+            given: tuple[Any, ...] = (*args, *(destination, prefix, keep_vars)[len(args) :])
+            destination, prefix, keep_vars = given
         if destination is None:
             destination = OrderedDict()
             destination._metadata = OrderedDict()

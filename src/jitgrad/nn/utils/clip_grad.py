@@ -34,8 +34,9 @@ def get_total_norm(
     """
     listed = _listed(tensors)
     norm_type = float(norm_type)
+    total: Tensor = tensor(0.0)
     if not listed:
-        return tensor(0.0)
+        return total
     with no_grad():
         total = T.stack([tensor.norm(norm_type) for tensor in listed]).norm(norm_type)
     if error_if_nonfinite and not math.isfinite(total.item()):

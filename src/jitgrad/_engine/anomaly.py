@@ -1,0 +1,79 @@
+"""Anomaly mode: nodes remember where their op was called; a run that fails, or gives NaN, tells."""
+
+from __future__ import annotations
+
+import traceback
+import warnings
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import numpy as np
+
+from . import modes
+from .node import LEAF, Node
+
+if TYPE_CHECKING:
+    from .run import Run
+
+
+PACKAGE: Final = str(Path(__file__).parent.parent)  # frames of the library itself are of no interest
+
+
+class Settings(NamedTuple):
+    """What the mode was switched on with."""
+
+    check_nan: bool
+
+
+def note(node: Node) -> None:
+    """Remember where an op was called, and by which backward if it was one."""
+    extras = node._extras()
+    extras.traceback = "".join(traceback.format_list([frame for frame in traceback.extract_stack() if not frame.filename.startswith(PACKAGE)]))
+    run = modes.LOCAL.run
+    if run is not None:
+        extras.parent = run.current
+
+
+class Watch:
+    """Runs the steps of one backward and explains what goes wrong in them."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.check_nan = settings.check_nan
+
+    def step(self, run: Run, node: Node) -> None:
+        """One step; on an error the traceback of the forward call is issued as a warning first."""
+        outer, run.current = run.current, node
+        try:
+            run.step(node)
+        except Exception:
+            explain(node)
+            raise
+        finally:
+            run.current = outer
+
+    def check(self, node: Node, results: Any) -> None:
+        """RuntimeError where a node gave NaN."""
+        if self.check_nan and node.number != LEAF:
+            for index, grad in enumerate(results):
+                if grad is not None and bool(np.isnan(grad.array).any()):
+                    raise RuntimeError(f"Function '{node.name()}' returned nan values in its {index}th output.")
+
+
+def explain(node: Node) -> None:
+    """Warn with the place where the failing op was called, and those that brought it about."""
+    where = None if node.rare is None else node.rare.traceback
+    if where is None:
+        warnings.warn(f"Error detected in {node.name()}. No forward pass information available. Enable detect anomaly during forward pass for more "
+                      "information.", UserWarning, stacklevel=4)  # fmt: skip
+        return
+    warnings.warn(f"Error detected in {node.name()}. Traceback of forward call that caused the error:\n{where}", UserWarning, stacklevel=4)
+    parent = node.rare.parent if node.rare is not None else None
+    while parent is not None:
+        held = parent.rare
+        if held is None or held.traceback is None:
+            warnings.warn(f"\n\nPrevious calculation was induced by {parent.name()}. No forward pass information available. Enable detect anomaly during "
+                          "forward pass for more information.", UserWarning, stacklevel=4)  # fmt: skip
+            return
+        warnings.warn(f"\n\nPrevious calculation was induced by {parent.name()}. Traceback of forward call that induced the previous calculation:\n"
+                      f"{held.traceback}", UserWarning, stacklevel=4)  # fmt: skip
+        parent = held.parent

@@ -1,0 +1,174 @@
+"""`_saved_*` and `_raw_saved_*` of a node: what it saved, under torch's names.
+
+A node gets these attributes when the user first sees it (`grad_fn`, `next_functions`): its class is exchanged for a subclass of the same
+name and layout. Having them from the start would slow down every attribute of every node (a class with `__getattr__` loses the
+interpreter's attribute caches).
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import numpy as np
+
+from .._engine.node import LEAF, RELEASED, SECOND_TIME, Node
+from .base import wrap
+from .saved import Packed, SavedTensor, torch_name
+
+SAVED, RAW = "_saved_", "_raw_saved_"
+
+
+class Fields:
+    """What a family of nodes tells of its saved values; the mix-in of nodes that are shown.
+
+    `saved_names` maps torch's names to the node's own; `static_values` has what is no tensor; `get_saved` and `put_saved` read and
+    exchange a saved value, `edge_of_saved` is the edge that leads to it.
+    """
+
+    __slots__ = ()
+
+    def saved_names(self) -> dict[str, str]:
+        """Names of the saved tensors: torch's to the node's own."""
+        return {}
+
+    def static_values(self) -> dict[str, Any]:
+        """Saved values that are no tensors."""
+        return {}
+
+    def get_saved(self, name: str) -> Any:
+        """The array, a `Packed`, None or RELEASED."""
+        raise NotImplementedError
+
+    def put_saved(self, name: str, value: Any) -> None:
+        """Exchange a saved value."""
+        raise NotImplementedError
+
+    def edge_of_saved(self, name: str) -> Any:
+        """The edge that leads to a saved tensor."""
+        raise NotImplementedError
+
+    def counter_of_saved(self, name: str) -> Any:
+        """Its version counter, or None."""
+        edge = self.edge_of_saved(name)
+        return None if edge is None else edge.vc
+
+    def check_saved(self) -> None:
+        """RuntimeError where a saved tensor was written to."""
+
+    def saved_tensor(self, name: str) -> Any:
+        """A saved value as the user sees it: a leaf is itself, all others are new tensors with their history."""
+        value = self.get_saved(name)
+        if value is RELEASED:
+            raise RuntimeError(SECOND_TIME)
+        if value is None:
+            return None
+        if type(value) is Packed:
+            return value.unpack()
+        self.check_saved()
+        edge = self.edge_of_saved(name)
+        if edge is not None and edge.number == LEAF:
+            leaf = edge.owner()
+            if leaf is not None and leaf.array is value:
+                return leaf
+        tensor = wrap(value, edge)
+        tensor.vc = self.counter_of_saved(name)
+        return tensor
+
+    def shown(self) -> Any:
+        """The node, about to be seen by the user."""
+        if not isinstance(self, Shown):
+            self.__class__ = shown_class(type(self))  # type: ignore[assignment]
+        return self
+
+
+class Shown:
+    """A node that the user has seen."""
+
+    __slots__ = ()
+
+    def __getattr__(self: Any, name: str) -> Any:
+        if name.startswith(RAW):
+            own = self.saved_names().get(name[len(RAW) :])
+            if own is not None:
+                return SavedTensor(self, lambda: self.get_saved(own), lambda value: self.put_saved(own, value), lambda: self.saved_tensor(own))
+        elif name.startswith(SAVED):
+            own = self.saved_names().get(name[len(SAVED) :])
+            if own is not None:
+                return self.saved_tensor(own)
+            statics = self.static_values()
+            if name[len(SAVED) :] in statics:
+                return statics[name[len(SAVED) :]]
+        raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
+
+    def __dir__(self: Any) -> list[str]:
+        names = self.saved_names()
+        public = ["_input_metadata", "_sequence_nr", "_set_sequence_nr", "metadata", "name", "next_functions", "register_hook", "register_prehook"]
+        return sorted([*public, *(SAVED + name for name in (*names, *self.static_values())), *(RAW + name for name in names)])
+
+
+@functools.cache
+def shown_class(kind: type[Any]) -> type[Any]:
+    """The class of a node of some kind after the user has seen it."""
+    return type(kind.__name__, (Shown, kind), {"__slots__": (), "__module__": "jitgrad.autograd"})
+
+
+def as_tensor(value: Any) -> Any:
+    """A number that was an operand: torch saves it as a tensor."""
+    return wrap(np.array(value)) if isinstance(value, (int, float, np.number)) else value
+
+
+class SlotFields(Fields):
+    """Nodes whose saved values are in slots of their own: `kept` maps a slot to the op's name for what it holds."""
+
+    __slots__ = ()
+
+    def slot_names(self) -> dict[str, str]:
+        """Slots and the op's names for them."""
+        raise NotImplementedError
+
+    def saved_names(self) -> dict[str, str]:
+        return {torch_name(name): slot for slot, name in self.slot_names().items()}
+
+    def get_saved(self: Any, name: str) -> Any:
+        if self.rare is not None and name in self.rare.packed:
+            return self.rare.packed[name]
+        return getattr(self, name)
+
+    def put_saved(self: Any, name: str, value: Any) -> None:
+        """A packed value waits in the extras, which also take the node off the accelerated run."""
+        self._extras().packed[name] = value
+        object.__setattr__(self, name, None)
+
+    def edge_of_saved(self, name: str) -> Any:
+        return self if name == "r" else getattr(self, "e" + name[1])
+
+    def counter_of_saved(self: Any, name: str) -> Any:
+        return self.counter(name)
+
+    def check_saved(self: Any) -> None:
+        self.check()
+
+    def call_unpacked(self: Any, grads: tuple[Any, ...], keep: bool, create_graph: bool) -> Any:
+        """`call` with the packed values unpacked for as long as it takes."""
+        extras = self.rare
+        packed, extras.packed = extras.packed, {}
+        for slot, value in packed.items():
+            object.__setattr__(self, slot, value.array())
+        try:
+            return self.call(grads, keep, create_graph)
+        finally:
+            for slot in packed:
+                object.__setattr__(self, slot, None)
+            extras.packed = packed
+
+
+def release_slots(node: Any, slots: Any) -> None:
+    """Let the values in slots go."""
+    for slot in slots:
+        object.__setattr__(node, slot, RELEASED)
+    if node.rare is not None:
+        node.rare.packed.clear()
+
+
+__all__ = ["Fields", "Node", "Shown", "SlotFields", "as_tensor", "release_slots", "shown_class"]

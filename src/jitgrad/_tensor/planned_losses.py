@@ -1,0 +1,282 @@
+"""Sums, means and losses of plain tensors, spelled out as `planned.py` does it for layers.
+
+Everything unusual goes to the op's face, which is the definition; `tests/tensor/test_planned_losses.py` holds the two together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+
+from .._core.meta import Meta, meta_for
+from .._engine import modes, versions
+from .._engine.node import RELEASED, Node, next_number
+from .._kernels import losses as kernels
+from .._ops import classes, losses, reductions
+from .._ops.kinds import Dispatch
+from .base import ODD, TensorBase, version_of, wrap
+from .nodes import AdjointCall, contiguous, second_time
+from .planned import PlannedNode
+
+empty = np.empty
+SUM, MSE, CROSS_ENTROPY, CROSS_ENTROPY_BACKWARD = (
+    reductions.SUM.index, losses.mse_op.loss.total.index, kernels.cross_entropy.index, kernels.cross_entropy_backward.index,
+)  # fmt: skip
+SCALARS: dict[Meta, Meta] = {}  # a Meta to that of one number of the same dtype
+NO_WEIGHT = {np.dtype(kind): np.empty(0, kind) for kind in (np.float32, np.float64)}
+CODES = {"mean": 1, "sum": 2}
+
+
+def scalar_meta(m: Meta) -> Meta:
+    """The Meta of a 0-d tensor of the same dtype."""
+    found = SCALARS[m] = meta_for((), m.dtype)
+    return found
+
+
+def finished(out: Any, m: Meta) -> Any:
+    """A tensor around a new 0-d array, without history."""
+    t = TensorBase.kind()
+    t.array = out
+    t.meta = SCALARS.get(m) or scalar_meta(m)
+    t.fn = t.vc = t.rare = None
+    return t
+
+
+def recorded(t: Any, n: Any) -> None:
+    """Make a node, whose edges and saved values are set, a tensor's history."""
+    t.fn = n
+    n.meta = t.meta
+    n.epoch = versions.WRITES
+    n.number = next_number()
+    n.buf = n.vc = n.rare = None
+
+
+# ---------------------------------------------------------------- sum and mean of everything
+class AllNode(PlannedNode):
+    """The sum of all elements over a number: the gradient is the same everywhere."""
+
+    __slots__ = ("e0",)
+    arity = 1
+    kept: ClassVar = {}
+
+    def edges(self) -> tuple[Node | None, ...]:
+        return (self.e0,)
+
+    def call(self, grads: tuple[Any, ...], keep: bool, create_graph: bool) -> Sequence[Any]:
+        (grad,) = grads
+        if grad is None:
+            return (None,)
+        if not create_graph and modes.tracer() is None:
+            return [wrap(self.apply(contiguous(grad.array), True))]
+        op: Any = self.op
+        return Dispatch.invoke(op.transposed, (grad,), (AdjointCall(op, (self.e0.meta,), (True,), (None,), {}, (True,)),))  # type: ignore[no-any-return]
+
+
+class SumBackward0(AllNode):
+    """Of `sum`."""
+
+    __slots__ = ()
+    op = reductions.sum_all_op
+
+    def apply(self, grad: Any, keep: bool) -> Any:
+        m = self.e0.meta
+        out = empty(m.shape, m.dtype)
+        out.fill(grad)
+        return out
+
+
+class MeanBackward0(AllNode):
+    """Of `mean`."""
+
+    __slots__ = ()
+    op = reductions.mean_all_op
+
+    def apply(self, grad: Any, keep: bool) -> Any:
+        m = self.e0.meta
+        out = empty(m.shape, m.dtype)
+        out.fill(grad / m.dtype.type(m.numel or 1))
+        return out
+
+
+def sum(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:  # noqa: A001
+    """`reductions.sum_` of all elements of a plain tensor."""
+    if dim is not None or dtype is not None or keepdim or not isinstance(input, TensorBase) or input.rare is not None or modes.SPECIAL:
+        return reductions.sum_(input, dim, keepdim, dtype=dtype)
+    m = input.meta
+    out = empty((), m.dtype)
+    m.k[SUM](input.array, 1.0, out)
+    t = finished(out, m)
+    p = input.fn
+    if p is not None and (not modes.NO_GRAD or modes.grad_enabled()):
+        n = SumBackward0()
+        n.e0 = p
+        recorded(t, n)
+    return t
+
+
+def mean(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
+    """`reductions.mean` of all elements of a plain tensor."""
+    if dim is not None or dtype is not None or keepdim or not isinstance(input, TensorBase) or input.rare is not None or modes.SPECIAL:
+        return reductions.mean(input, dim, keepdim, dtype=dtype)
+    m = input.meta
+    out = empty((), m.dtype)
+    m.k[SUM](input.array, float(m.numel), out)
+    t = finished(out, m)
+    p = input.fn
+    if p is not None and (not modes.NO_GRAD or modes.grad_enabled()):
+        n = MeanBackward0()
+        n.e0 = p
+        recorded(t, n)
+    return t
+
+
+# ---------------------------------------------------------------- squared error
+class MseLossBackward0(PlannedNode):
+    """The mean or sum of squared distances."""
+
+    __slots__ = ("c0", "c1", "divisor", "e0", "e1", "like", "reduction", "s0", "s1")
+    arity = 2
+    op = losses.mse_op
+    kept: ClassVar = {"s0": "input", "s1": "target"}
+
+    @property
+    def statics(self) -> dict[str, Any]:  # type: ignore[override]
+        """What the rule asks for besides."""
+        return {"reduction": self.reduction, "number": 0.0}
+
+    def edges(self) -> tuple[Node | None, ...]:
+        return self.e0, self.e1
+
+    def apply(self, grad: Any, keep: bool) -> Any:
+        x = self.s0
+        y = self.s1
+        if x is RELEASED:
+            second_time()
+        if self.epoch != versions.WRITES:
+            self.check()
+        if not keep:
+            self.s0 = self.s1 = RELEASED
+        m = self.like
+        scale = grad.item() / self.divisor
+        gx = empty(m.shape, m.dtype)
+        if self.e1 is None:
+            m.k[self.op.loss.back((True, False))[1].index](x, y, scale, 0.0, gx)
+            return gx, None
+        if self.e0 is None:
+            m.k[self.op.loss.back((False, True))[1].index](x, y, scale, 0.0, gx)
+            return None, gx
+        gy = empty(m.shape, m.dtype)
+        m.k[self.op.loss.back((True, True))[1].index](x, y, scale, 0.0, gx, gy)
+        return gx, gy
+
+
+def mse_loss(input: Any, target: Any, reduction: str = "mean") -> Any:
+    """`losses.mse_loss` of plain tensors of one Meta, summed up."""
+    if not isinstance(input, TensorBase) or not isinstance(target, TensorBase) or input.meta is not target.meta or reduction not in CODES:
+        return losses.mse_loss(input, target, reduction)
+    m = input.meta
+    if input.rare is not None or target.rare is not None or modes.SPECIAL or not m.numel:
+        return losses.mse_loss(input, target, reduction)
+    x = input.array
+    y = target.array
+    out = empty((), m.dtype)
+    divisor = float(m.numel) if reduction == "mean" else 1.0
+    m.k[MSE](x, y, 0.0, divisor, out)
+    t = finished(out, m)
+    p = input.fn
+    q = target.fn
+    if (p is None and q is None) or (modes.NO_GRAD and not modes.grad_enabled()):
+        return t
+    n = MseLossBackward0()
+    n.e0 = p
+    n.e1 = q
+    n.s0 = x
+    n.s1 = y
+    if p is None:
+        n.c0 = input.vc or version_of(input)
+    if q is None:
+        n.c1 = target.vc or version_of(target)
+    n.like = m
+    n.divisor = divisor
+    n.reduction = reduction
+    recorded(t, n)
+    return t
+
+
+# ---------------------------------------------------------------- cross entropy
+class NllLossBackward0(PlannedNode):
+    """Cross entropy of logits in rows, without class weights, its mean or sum."""
+
+    __slots__ = ("c1", "e0", "ignored", "reduction", "s0", "s1", "sums")
+    arity = 1
+    op = classes.cross_entropy_op
+    kept: ClassVar = {"s0": "input", "s1": "target"}
+    e1: ClassVar[None] = None
+
+    @property
+    def statics(self) -> dict[str, Any]:  # type: ignore[override]
+        """What the rule asks for besides."""
+        return {"reduction": self.reduction, "ignore_index": self.ignored, "weight": None, "sums": wrap(self.sums)}
+
+    def edges(self) -> tuple[Node | None, ...]:
+        return (self.e0,)
+
+    def apply(self, grad: Any, keep: bool) -> Any:
+        x = self.s0
+        target = self.s1
+        if x is RELEASED:
+            second_time()
+        if self.epoch != versions.WRITES:
+            self.check()
+        if not keep:
+            self.s0 = self.s1 = RELEASED
+        m = self.e0.meta
+        batch, classes = m.shape
+        out = empty(m.shape, m.dtype)
+        m.k[CROSS_ENTROPY_BACKWARD](grad, x, target, NO_WEIGHT[m.dtype], batch, classes, self.ignored, CODES[self.reduction], self.sums, out)
+        return out
+
+
+PLANS: dict[tuple[Meta, Meta], bool] = {}
+
+
+def cross_entropy(input: Any, target: Any, weight: Any = None, ignore_index: int = -100, reduction: str = "mean", label_smoothing: float = 0.0) -> Any:
+    """`classes.cross_entropy` of plain rows of logits with int64 classes, seen together before."""
+    if weight is not None or label_smoothing or reduction not in CODES or not isinstance(input, TensorBase) or not isinstance(target, TensorBase):
+        return classes.cross_entropy(input, target, weight, ignore_index, reduction, label_smoothing)
+    m = input.meta
+    if (m, target.meta) not in PLANS or input.rare is not None or target.rare is not ODD or modes.SPECIAL:
+        result = classes.cross_entropy(input, target, weight, ignore_index, reduction, label_smoothing)
+        plan(m, target.meta, target.array)
+        return result
+    batch, count = m.shape
+    out, sums = empty((), m.dtype), empty(2 * batch + 1)
+    x = input.array
+    y = target.array
+    bad = m.k[CROSS_ENTROPY](x, y, NO_WEIGHT[m.dtype], batch, count, ignore_index, CODES[reduction], sums, out)
+    if bad >= 0:
+        classes.checked(bad, y)
+    t = finished(out, m)
+    p = input.fn
+    if p is None or (modes.NO_GRAD and not modes.grad_enabled()):
+        return t
+    n = NllLossBackward0()
+    n.e0 = p
+    n.s0 = x
+    n.s1 = y
+    n.c1 = target.vc or version_of(target)
+    n.sums = sums
+    n.ignored = ignore_index
+    n.reduction = reduction
+    recorded(t, n)
+    return t
+
+
+def plan(m: Meta, other: Meta, target: np.ndarray[Any, Any]) -> None:
+    """Remember that these Metas, which went through the checks, go the way of the kernel."""
+    if len(m.shape) == 2 and m.plain and other.shape == m.shape[:1] and other.dtype == np.int64 and target.flags.c_contiguous:
+        if len(PLANS) > 10_000:
+            PLANS.clear()
+        PLANS[m, other] = True

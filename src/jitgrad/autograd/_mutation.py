@@ -1,0 +1,77 @@
+"""`allow_mutation_on_saved_tensors`: a saved tensor that is about to be written to is copied first."""
+
+from __future__ import annotations
+
+import contextlib
+import weakref
+from collections.abc import Iterator
+from typing import Any
+
+from .._engine import modes
+from .._tensor.base import version_of, wrap
+from .._tensor.saved import pop_hooks, push_hooks
+
+_OUTSIDE = (
+    "Trying to backward outside of the 'allow_mutation_on_saved_tensors' context"
+    "in which the graph was originally recorded."
+)
+
+
+class Kept:
+    """A saved tensor: its memory until somebody writes to it, then a copy."""
+
+    __slots__ = ("__weakref__", "array", "copied", "counter")
+
+    def __init__(self, tensor: Any) -> None:
+        self.array = tensor.array
+        self.counter = version_of(tensor)
+        self.copied = False
+
+
+class SavedContext:
+    """What was saved in the block, by version counter: all views of a tensor share one."""
+
+    def __init__(self) -> None:
+        self.kept: dict[Any, weakref.WeakSet[Kept]] = {}
+        self.open = True
+
+    def pack(self, tensor: Any) -> Kept:
+        """Note a tensor that is saved."""
+        kept = Kept(tensor)
+        self.kept.setdefault(kept.counter, weakref.WeakSet()).add(kept)
+        return kept
+
+    def unpack(self, kept: Kept) -> Any:
+        """The tensor as it was when it was saved. AssertionError after the end of the block."""
+        if not self.open:
+            raise AssertionError(_OUTSIDE)
+        return wrap(kept.array)
+
+    def before_write(self, tensor: Any) -> None:
+        """Copy what shares the memory that is about to be written to."""
+        if tensor.vc is None and (tensor.fn is None or tensor.fn.vc is None):
+            return
+        for kept in self.kept.pop(version_of(tensor), ()):
+            kept.array = kept.array.copy(order="K")
+            kept.copied = True
+
+    def clear(self) -> None:
+        """Let go of everything."""
+        self.kept.clear()
+        self.open = False
+
+
+@contextlib.contextmanager
+def allow_mutation_on_saved_tensors() -> Iterator[SavedContext]:
+    """Inside, tensors may be written to after an op saved them: the op's backward uses the old value. Backward has to run inside too."""
+    if modes.LOCAL.before_write is not None:
+        raise RuntimeError("allow_mutation_on_saved_tensors contexts cannot be nested")
+    context = SavedContext()
+    push_hooks(context.pack, context.unpack)
+    modes.LOCAL.before_write = context.before_write
+    try:
+        yield context
+    finally:
+        modes.LOCAL.before_write = None
+        pop_hooks()
+        context.clear()

@@ -1,0 +1,200 @@
+"""Derivatives of functions: `vjp`, `jvp`, `jacobian`, `hessian`, `vhp`, `hvp`.
+
+All take a function of tensors and its inputs (a tensor or a tuple of them). `create_graph=True` makes the results differentiable;
+`strict=True` refuses outputs that do not depend on the inputs, for which otherwise zeros are returned.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from .._engine import modes
+from .._ops.joining import stack
+from .._tensor.base import wrap
+from ._functional_checks import (
+    Tensors,
+    as_tensors,
+    check_depends,
+    filled,
+    fresh_inputs,
+    gradients,
+    unpacked,
+    vector_for,
+    without_history,
+    zeros_like,
+)
+from .grad_mode import enable_grad, set_grad_enabled
+
+__all__ = ["hessian", "hvp", "jacobian", "jvp", "vhp", "vjp"]
+
+Function = Callable[..., Any]
+_OUTPUTS = "outputs of the user-provided function"
+_ONE_INPUT = "The vector v can only be None if the input to the user-provided function is a single Tensor with a single element."
+
+
+def vjp(func: Function, inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False) -> tuple[Any, Any]:
+    """The outputs of `func(*inputs)` and the product of the vector `v`, shaped like them, with the Jacobian.
+
+    `v` may be left out for an output of one element. Returns (outputs, product shaped like the inputs).
+
+    >>> import jitgrad
+    >>> jitgrad.autograd.functional.vjp(lambda x: x * x, jitgrad.tensor([1.0, 2.0]), jitgrad.tensor([1.0, 10.0]))
+    (tensor([1., 4.]), tensor([ 2., 40.]))
+    """
+    with enable_grad():
+        several_in, given = as_tensors(inputs, "inputs", "vjp")
+        given = fresh_inputs(given, create_graph, True)
+        several_out, outputs = as_tensors(func(*given), _OUTPUTS, "vjp")
+        check_depends(outputs, "outputs", strict)
+        vector = vector_for(v, "vjp", outputs, several_out, create_graph, "The vector v can only be None if the user-provided function returns a single "
+                            "Tensor with a single element.")  # fmt: skip
+    with set_grad_enabled(create_graph or modes.grad_enabled()):
+        product = filled(gradients(outputs, given, vector, create_graph), given, strict, create_graph, "back")
+    return unpacked(without_history(outputs, create_graph), several_out), unpacked(without_history(product, create_graph), several_in)
+
+
+def jvp(func: Function, inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False) -> tuple[Any, Any]:
+    """The outputs of `func(*inputs)` and the product of the Jacobian with the vector `v`, shaped like the inputs.
+
+    It is computed by two backwards: the gradient is linear in the gradients of the outputs, and its transpose is the product.
+    Returns (outputs, product shaped like them).
+    """
+    with enable_grad():
+        several_in, given = as_tensors(inputs, "inputs", "jvp")
+        given = fresh_inputs(given, create_graph, True)
+        vector = vector_for(v, "jvp", given, several_in, create_graph, _ONE_INPUT)
+        several_out, outputs = as_tensors(func(*given), _OUTPUTS, "jvp")
+        check_depends(outputs, "outputs", strict)
+        seeds = tuple(zeros_like(x, True) for x in outputs)  # their value does not matter
+        pulled = gradients(outputs, given, seeds, True)
+        check_depends(pulled, "grad_inputs", strict)
+    with set_grad_enabled(create_graph or modes.grad_enabled()):
+        product = filled(gradients(pulled, seeds, vector, create_graph), outputs, strict, create_graph, "back_trick")
+    return unpacked(without_history(outputs, create_graph), several_out), unpacked(without_history(product, create_graph), several_out)
+
+
+def check_strategy(strategy: str, create_graph: bool, strict: bool, vectorize: bool) -> None:
+    """What `jacobian` does not combine."""
+    if strategy not in ("forward-mode", "reverse-mode"):
+        raise AssertionError('Expected strategy to be either "forward-mode" or "reverse-mode". Hint: If your function has more outputs than inputs, '
+                             '"forward-mode" tends to be more performant. Otherwise, prefer to use "reverse-mode".')  # fmt: skip
+    if strategy == "forward-mode":
+        if create_graph:
+            raise NotImplementedError('torch.autograd.functional.jacobian: `create_graph=True` and `strategy="forward-mode"` are not supported together '
+                                      '(yet). Please either set `create_graph=False` or `strategy="reverse-mode"`.')  # fmt: skip
+        if strict:
+            raise RuntimeError('torch.autograd.functional.jacobian: `strict=True` and `strategy="forward-mode"` are not supported together (yet). '
+                               'Please either set `strict=False` or `strategy="reverse-mode"`.')  # fmt: skip
+        if not vectorize:
+            raise NotImplementedError("Computing Jacobian using forward-AD or forward-over-reverse Hessian isonly implemented for `vectorize=True`.")
+
+
+def jacobian(func: Function, inputs: Any, create_graph: bool = False, strict: bool = False, vectorize: bool = False,
+             strategy: str = "reverse-mode") -> Any:  # fmt: skip
+    """The Jacobian of `func`: for an output of shape A and an input of shape B a tensor of shape A + B.
+
+    For several inputs a tuple with one per input, for several outputs a tuple of those. It is computed row by row; `vectorize` and
+    `strategy` are accepted and checked as torch does, and change nothing else.
+
+    >>> import jitgrad
+    >>> jitgrad.autograd.functional.jacobian(lambda x: x * x, jitgrad.tensor([1.0, 2.0]))
+    tensor([[2., 0.],
+            [0., 4.]])
+    """
+    check_strategy(strategy, create_graph, strict, vectorize)
+    with enable_grad():
+        several_in, given = as_tensors(inputs, "inputs", "jacobian")
+        given = fresh_inputs(given, create_graph, True)
+        several_out, outputs = as_tensors(func(*given), _OUTPUTS, "jacobian")
+        check_depends(outputs, "outputs", strict)
+        if vectorize and strict:
+            raise RuntimeError("torch.autograd.functional.jacobian: `strict=True` and `vectorized=True` are not supported together. Please either set "
+                               "`strict=False` or `vectorize=False`.")  # fmt: skip
+        result = tuple(rows_of(x, index, given, create_graph, strict) for index, x in enumerate(outputs))
+    result = without_history(result, create_graph)
+    return unpacked(tuple(unpacked(row, several_in) for row in result), several_out)
+
+
+def rows_of(output: Any, index: int, inputs: Tensors, create_graph: bool, strict: bool) -> Tensors:
+    """The Jacobians of one output with respect to each input."""
+    columns: list[list[Any]] = [[] for _ in inputs]
+    for place in range(output.numel()):
+        seed = np.zeros(output.meta.shape, output.meta.dtype)
+        seed.reshape(-1)[place] = 1
+        row = gradients((output,), inputs, (wrap(seed),), create_graph, True)
+        for which, (part, x) in enumerate(zip(row, inputs, strict=True)):
+            if part is None and strict:
+                raise RuntimeError(f"Output {index} of the user-provided function is independent of input {which}. This is not allowed in strict mode.")
+            if part is not None and strict and create_graph and not part.requires_grad:
+                raise RuntimeError(f"The jacobian of the user-provided function is independent of input {index}. This is not allowed in strict mode when "
+                                   "create_graph=True.")  # fmt: skip
+            columns[which].append(zeros_like(x) if part is None else part)
+    shapes = [(*output.meta.shape, *x.meta.shape) for x in inputs]
+    return tuple(stack(column).reshape(shape) if column else zeros_like(x).new_zeros(shape) for column, shape, x in zip(columns, shapes, inputs, strict=True))
+
+
+def single_output(value: Any, name: str, strict: bool) -> Any:
+    """The output of a function that must return one tensor of one element."""
+    several, outputs = as_tensors(value, _OUTPUTS, name)
+    check_depends(outputs, "outputs", strict)
+    if several:
+        raise RuntimeError(f"The function given to {name} should return a single Tensor")
+    if outputs[0].numel() != 1:
+        raise RuntimeError(f"The Tensor returned by the function given to {name} should contain a single element")
+    return outputs[0]
+
+
+def hessian(func: Function, inputs: Any, create_graph: bool = False, strict: bool = False, vectorize: bool = False,
+            outer_jacobian_strategy: str = "reverse-mode") -> Any:  # fmt: skip
+    """The second derivatives of a function that returns one element: for an input of shape A a tensor of shape A + A.
+
+    For several inputs a tuple of tuples: entry [i][j] by input i and input j.
+    """
+    several, given = as_tensors(inputs, "inputs", "hessian")
+    if outer_jacobian_strategy not in ("forward-mode", "reverse-mode"):
+        raise AssertionError('Expected strategy to be either "forward-mode" or "reverse-mode".')
+
+    def gradient(*args: Any) -> Tensors:
+        found: Tensors = jacobian(lambda *xs: single_output(func(*xs), "hessian", strict).squeeze(), args, create_graph=True)
+        check_depends(found, "jacobian", strict)
+        return found
+
+    result = jacobian(gradient, given, create_graph=create_graph, strict=strict, vectorize=vectorize, strategy=outer_jacobian_strategy)
+    return unpacked(tuple(unpacked(row, several) for row in result), several)
+
+
+def vhp(func: Function, inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False) -> tuple[Any, Any]:
+    """The output of a function that returns one element, and the product of the vector `v`, shaped like the inputs, with its Hessian."""
+    with enable_grad():
+        several, given = as_tensors(inputs, "inputs", "vhp")
+        given = fresh_inputs(given, create_graph, True)
+        vector = vector_for(v, "vhp", given, several, create_graph, _ONE_INPUT)
+        output = single_output(func(*given), "vhp", strict)
+        first = gradients((output,), given, create_graph=True)
+        check_depends(first, "jacobian", strict)
+    with set_grad_enabled(create_graph or modes.grad_enabled()):
+        product = filled(gradients(first, given, vector, create_graph), given, strict, create_graph, "double_back")
+    return without_history(output, create_graph), unpacked(without_history(product, create_graph), several)
+
+
+def hvp(func: Function, inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False) -> tuple[Any, Any]:
+    """The output of a function that returns one element, and the product of its Hessian with the vector `v`, shaped like the inputs.
+
+    Equal to `vhp`, which is faster, where the second derivatives are continuous.
+    """
+    with enable_grad():
+        several, given = as_tensors(inputs, "inputs", "hvp")
+        given = fresh_inputs(given, create_graph, True)
+        vector = vector_for(v, "hvp", given, several, create_graph, _ONE_INPUT)
+        output = single_output(func(*given), "hvp", strict)
+        first = gradients((output,), given, create_graph=True)
+        check_depends(first, "jacobian", strict)
+        seeds = tuple(zeros_like(x, True) for x in given)  # their value does not matter
+        second = gradients(first, given, seeds, True)
+        check_depends(first, "hessian", strict)
+    with set_grad_enabled(create_graph or modes.grad_enabled()):
+        product = filled(gradients(second, seeds, vector, create_graph), given, strict, create_graph, "double_back_trick")
+    return without_history(output, create_graph), unpacked(without_history(product, create_graph), several)

@@ -1,0 +1,155 @@
+"""The graph, seen and touched: nodes, edges, hooks over several gradients, hooks on saved tensors."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from types import TracebackType
+from typing import Any
+
+from .._core.hooks import RemovableHandle
+from .._engine import modes
+from .._engine.node import Node, target
+from .._tensor.base import TensorBase
+from .._tensor.edges import GradientEdge, get_gradient_edge
+from .._tensor.saved import pop_hooks, push_hooks
+from .._tensor.views import edge_of
+from ._mutation import allow_mutation_on_saved_tensors
+
+__all__ = [
+    "GradientEdge",
+    "Node",
+    "allow_mutation_on_saved_tensors",
+    "disable_saved_tensors_hooks",
+    "get_gradient_edge",
+    "increment_version",
+    "register_multi_grad_hook",
+    "save_on_cpu",
+    "saved_tensors_hooks",
+]
+
+
+def increment_version(tensor: Any) -> None:
+    """Count a write to a tensor, or to each of several, that the library did not see. Inference tensors have no count."""
+    one = isinstance(tensor, TensorBase)
+    for x in (tensor,) if one else tensor:
+        if not x.is_inference():
+            x._bump()
+
+
+class saved_tensors_hooks:  # noqa: N801
+    """What ops in the block save goes through `pack_hook`; their backward gets it back through `unpack_hook`.
+
+    The innermost pair counts. `unpack_hook(pack_hook(x))` must have the value, shape and dtype of x; a pack hook must not write to x.
+
+    >>> import jitgrad
+    >>> x = jitgrad.ones(2, requires_grad=True)
+    >>> with jitgrad.autograd.graph.saved_tensors_hooks(lambda t: t.numpy(force=True), jitgrad.from_numpy):
+    ...     y = (x * x).sum()
+    >>> y.backward()
+    >>> x.grad
+    tensor([2., 2.])
+    """
+
+    def __init__(self, pack_hook: Callable[[Any], Any], unpack_hook: Callable[[Any], Any]) -> None:
+        self.pack_hook = pack_hook
+        self.unpack_hook = unpack_hook
+
+    def __enter__(self) -> None:
+        push_hooks(self.pack_hook, self.unpack_hook)
+
+    def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None) -> None:
+        pop_hooks()
+
+
+class save_on_cpu(saved_tensors_hooks):  # noqa: N801
+    """Accepted for compatibility: all tensors are on the CPU already."""
+
+    def __init__(self, pin_memory: bool = False, device_type: str = "cuda") -> None:
+        super().__init__(lambda tensor: tensor.detach(), lambda packed: packed)
+
+
+@contextlib.contextmanager
+def disable_saved_tensors_hooks(error_message: str) -> Iterator[None]:
+    """Inside, setting hooks on saved tensors is a RuntimeError with this message."""
+    if modes.LOCAL.saved_hooks:
+        raise RuntimeError(error_message)
+    before, modes.LOCAL.saved_hooks_disabled = modes.LOCAL.saved_hooks_disabled, error_message
+    try:
+        yield
+    finally:
+        modes.LOCAL.saved_hooks_disabled = before
+
+
+class MultiHandle(RemovableHandle):
+    """Removes several hooks."""
+
+    def __init__(self, handles: tuple[RemovableHandle, ...]) -> None:
+        self.handles = handles
+
+    def remove(self) -> None:
+        """Remove them all."""
+        for handle in self.handles:
+            handle.remove()
+
+    def __getstate__(self) -> Any:
+        return self.handles
+
+    def __setstate__(self, state: Any) -> None:
+        self.handles = state
+
+
+def register_multi_grad_hook(tensors: Sequence[Any], fn: Callable[[Any], Any], *, mode: str = "all") -> RemovableHandle:
+    """Call `fn(grads)` in a backward once the gradients of all tensors are there, or with `mode="any"` `fn(grad)` at the first.
+
+    Tensors that the backward does not come to are not waited for; their place is None.
+    """
+    if mode not in ("all", "any"):
+        raise ValueError(f"Expects mode to be one of ('all', 'any') but got {mode}")
+    if mode == "any":
+        first = _First(fn)
+        hook = functools.wraps(fn)(lambda grad: first(grad))
+        return MultiHandle(tuple(x.register_hook(hook) for x in tensors if x.requires_grad))
+    together = _Together([target(edge_of(x))[0] for x in tensors], fn)
+    return MultiHandle(tuple(x.register_hook(functools.partial(together, place)) for place, x in enumerate(tensors)))
+
+
+class _First:
+    """Calls a hook once per backward."""
+
+    def __init__(self, function: Callable[[Any], Any]) -> None:
+        self.function = function
+        self.seen: Any = None
+        self.guard = threading.Lock()
+
+    def __call__(self, grad: Any) -> None:
+        run = modes.LOCAL.run
+        with self.guard:
+            again = self.seen is run
+            self.seen = run
+        if not again:
+            self.function(grad)
+
+
+class _Together:
+    """Collects gradients per backward and calls a hook with all of them."""
+
+    def __init__(self, nodes: list[Node], function: Callable[[Any], Any]) -> None:
+        self.nodes, self.function = nodes, function
+        self.runs: dict[Any, tuple[int, list[Any]]] = {}
+        self.guard = threading.Lock()
+
+    def __call__(self, place: int, grad: Any) -> None:
+        run = modes.LOCAL.run
+        with self.guard:
+            if run not in self.runs:
+                self.runs[run] = (sum(node in run.waiting and run.executes(node) for node in self.nodes), [None] * len(self.nodes))
+            missing, grads = self.runs[run]
+            grads[place] = grad
+            self.runs[run] = (missing - 1, grads)
+            if missing == 1:
+                del self.runs[run]
+        if missing == 1:
+            self.function(grads)

@@ -1,0 +1,317 @@
+"""`jit_function`: a pair of plain functions over NumPy arrays and numbers, compiled by Numba, as one differentiable op.
+
+The call path is short because everything is decided once per signature (`plan.py`): a look-up by the arguments' Metas and types, the
+compiled entry, a tensor and a node. What is out of the common way - views, other layouts, arrays, tuples, mutated inputs, modes -
+goes through `general`.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from ..._core.errors import KernelError
+from ..._core.meta import Meta
+from ..._core.settings import settings
+from ..._engine import modes, versions
+from ..._engine.node import Port, next_number
+from ..._kernels.captures import Read, all_reads, changed
+from ..._kernels.reasons import definition
+from ..._kernels.user import Argument
+from ..._tensor.base import ODD, TensorBase, version_of, wrap
+from ..._tensor.elementwise import counter_of, recording
+from ..._tensor.saved import pack, anomaly
+from ..._tensor.views import edge_of, mark_inference
+from .contract import Contract, Function, python_function
+from .mutation import before_writing, link_written, write_back
+from .plan import Plan
+
+NUMBERS: Final = frozenset((float, int, bool, str, type(None), np.float64, np.float32, np.int64, np.bool_))
+_LIMIT: Final = 10_000
+
+
+class JitFunction:
+    """A user's kernel as an op; made by `jit_function`.
+
+    Call it with tensors, NumPy arrays (constants), numbers, bools, strings and tuples of those. `py_func` is the forward as plain Python.
+    """
+
+    def __init__(self, contract: Contract) -> None:
+        self._contract = contract
+        self._count = len(contract.names)
+        self._plans: dict[tuple[Any, ...], Plan] = {}  # by Metas and types: calls seen before
+        self._signatures: dict[tuple[Any, ...], Plan] = {}  # by dtypes, ranks and types: what is compiled
+        self._watched: list[Read] | None = None
+        self._guard = threading.RLock()
+        self.__name__ = self.name = contract.name
+        self.__doc__ = contract.python.__doc__
+        self.__module__ = contract.python.__module__
+        self.__wrapped__ = self.py_func = contract.python
+
+    def __repr__(self) -> str:
+        return f"<jit_function {self.name}({', '.join(self._contract.names)})>"
+
+    # ---- declaration
+    def backward(self, function: Function) -> Function:
+        """Decorator: the backward, called with the gradients of the outputs, the inputs, and all that forward returned."""
+        self._contract.declare_backward(function)
+        self.forget()
+        return function
+
+    def double_backward(self, function: Function) -> Function:
+        """Decorator: the backward in jitgrad ops, called with tensors: gradients, inputs, outputs. Used where a graph of the backward is wanted."""
+        if not callable(function):
+            raise TypeError(f"double_backward must be a function, not {type(function).__name__}")
+        self._contract.rule = function
+        self.forget()
+        return function
+
+    def forget(self) -> None:
+        """Drop everything compiled: the next call starts from the functions as they are then."""
+        with self._guard:
+            self._plans, self._signatures, self._watched = {}, {}, None
+
+    # ---- calls
+    def __call__(self, *args: Any, **named: Any) -> Any:
+        if named or len(args) != self._count:
+            args = self.bind(args, named)
+        plan = self._plans.get(tuple([x.meta if isinstance(x, TensorBase) and x.rare is None else type(x) for x in args]))
+        if plan is None or modes.SPECIAL or (self._watched and changed(self._watched)):
+            return self.general(args)
+        place = plan.only
+        if place < 0:
+            return self.several(plan, args)
+        x = args[place]
+        call = [*args]
+        call[place] = x.array
+        result = TensorBase.kind()
+        result.array = out = plan.entry(*call)
+        result.meta = m = plan.metas.get(out.shape) or plan.output_meta(out.shape)
+        result.vc = result.rare = None
+        edge = x.fn
+        if edge is None or (modes.NO_GRAD and not modes.grad_enabled()):
+            result.fn = None
+            return result
+        result.fn = node = plan.node()
+        node.e0 = edge
+        node.plan = plan
+        node.values = (*call, out) if plan.blank is None else (*call, plan.blank)
+        node.meta = m
+        node.epoch = versions.WRITES
+        node.number = next_number()
+        node.buf = node.vc = node.rare = node.counters = None
+        return result
+
+    def several(self, plan: Plan, args: tuple[Any, ...]) -> Any:
+        """A call seen before, with any number of plain tensors."""
+        call = [*args]
+        for place in plan.tensors:
+            call[place] = args[place].array
+        result = TensorBase.kind()
+        result.array = out = plan.entry(*call)
+        result.meta = plan.metas.get(out.shape) or plan.output_meta(out.shape)
+        result.fn = result.vc = result.rare = None
+        edges = [args[place].fn for place in plan.diff]
+        if (modes.NO_GRAD and not modes.grad_enabled()) or all([edge is None for edge in edges]):  # noqa: C419  (faster than a generator)
+            return result
+        result.fn = node = plan.node()
+        node.set_edges(edges)
+        node.plan = plan
+        node.values = plan.values(call, (out,))
+        node.counters = None
+        node.meta = result.meta
+        node.epoch = versions.WRITES
+        node.number = next_number()
+        node.buf = node.vc = node.rare = None
+        for place in plan.loose:
+            note(node, place, args[place])
+        if None in edges:
+            for place, edge in zip(plan.diff, edges, strict=True):
+                if edge is None and place in plan.saved_inputs:
+                    note(node, place, args[place])
+        return result
+
+    def bind(self, args: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any, ...]:
+        """Arguments in order, defaults filled in. TypeError as from a call of the Python function."""
+        names, defaults = self._contract.names, self._contract.defaults
+        values = list(args)
+        if len(values) > len(names):
+            raise TypeError(f"{self.name}() takes {len(names)} arguments but {len(values)} were given")
+        for name in names[: len(values)]:
+            if name in named:
+                raise TypeError(f"{self.name}() got multiple values for argument '{name}'")
+        for name in names[len(values) :]:
+            if name not in named and name not in defaults:
+                raise TypeError(f"{self.name}() missing argument '{name}'")
+            values.append(named.pop(name) if name in named else defaults[name])
+        if unknown := [name for name in named if name not in names]:
+            raise TypeError(f"{self.name}() got an unexpected keyword argument '{unknown[0]}'")
+        return tuple(values)
+
+    def general(self, args: tuple[Any, ...]) -> Any:
+        """A call in full."""
+        call = [self.prepare(x, place) for place, x in enumerate(args)]
+        plan = self.plan(args, call)
+        contract = self._contract
+        for place in contract.mutates:
+            before_writing(self.name, args, place)
+            call[place] = np.array(args[place].array, order="C", copy=not args[place].array.flags.c_contiguous)
+        outs, kept = plan.run(call)
+        for place in contract.mutates:
+            write_back(args[place], call[place])
+        results = [*(args[place] for place in contract.mutates), *(wrap(out) for out in outs)]
+        if modes.SPECIAL and modes.LOCAL.inference:
+            for result in results[len(contract.mutates) :]:
+                mark_inference(result)
+        elif recording():
+            self.record(plan, args, call, kept, results)
+        return results[0] if len(results) == 1 else tuple(results) if results else None
+
+    def prepare(self, x: Any, place: int) -> Any:
+        """An argument as the kernel sees it: arrays aligned, in native byte order and C order."""
+        if isinstance(x, TensorBase):
+            array = x.array
+            if array.dtype.char == "e":
+                raise KernelError(f"argument '{self._contract.names[place]}' of {self.name} is float16, which kernels can't compute in: pass x.float()"
+                                  f"{definition(self.py_func)}")  # fmt: skip
+            return array if array.flags.c_contiguous else np.array(array, order="C", copy=True)
+        if isinstance(x, np.ndarray):
+            if x.dtype.kind not in "biuf" or x.dtype.char in "eg":
+                raise KernelError(f"argument '{self._contract.names[place]}' of {self.name} is an array of {x.dtype}, which kernels don't take"
+                                  f"{definition(self.py_func)}")  # fmt: skip
+            return np.require(x, x.dtype.newbyteorder("="), ["C", "A"]) if x.ndim else np.array(x, x.dtype.newbyteorder("="))
+        return tuple(x) if isinstance(x, (list, tuple)) else x
+
+    def plan(self, args: tuple[Any, ...], call: list[Any]) -> Plan:
+        """The plan for these arguments, made and kept when there is none yet."""
+        with self._guard:
+            if self._watched and changed(self._watched):
+                self.forget()
+            if self._watched is None:
+                back = [python_function(self._contract.backward, "backward")] if self._contract.backward is not None else []
+                self._watched = all_reads(self.py_func, *back)
+            key = tuple((x.dtype, x.ndim, isinstance(a, TensorBase)) if isinstance(x, np.ndarray) else static_key(x) for x, a in zip(call, args, strict=True))
+            plan = self._signatures.get(key)
+            if plan is None:
+                plan = self._signatures[key] = self.make(args, call)
+            if plan.simple and all(type(x) in NUMBERS or (isinstance(x, TensorBase) and x.rare is None) for x in args):
+                if len(self._plans) >= _LIMIT:
+                    self._plans.clear()
+                self._plans[tuple([x.meta if isinstance(x, TensorBase) else type(x) for x in args])] = plan
+            return plan
+
+    def make(self, args: tuple[Any, ...], call: list[Any]) -> Plan:
+        """Compile forward for these arguments."""
+        names = self._contract.names
+        arguments = tuple(Argument(name, x.dtype, x.ndim) if isinstance(x, np.ndarray) else Argument(name, value=x) for name, x in zip(names, call, strict=True))
+        floating = tuple(place for place, x in enumerate(call) if isinstance(x, np.ndarray) and x.dtype.kind == "f")
+        tensors = tuple(place for place, x in enumerate(args) if isinstance(x, TensorBase))
+        return Plan(self._contract, arguments, floating, tensors)
+
+    # ---- recording
+    def record(self, plan: Plan, args: tuple[Any, ...], call: list[Any], kept: list[Any], results: list[Any]) -> None:
+        """Give the results a node if one of the differentiable inputs takes a gradient."""
+        edges = [edge_of(args[place]) if isinstance(args[place], TensorBase) else None for place in plan.diff]
+        takes = [result.meta.kind.is_floating_point for result in results]
+        if all(edge is None for edge in edges) or True not in takes:
+            return
+        mutates = self._contract.mutates
+        several = len(results) > 1
+        node = plan.node_class(2 if several else 1)()
+        node.set_edges(edges)
+        node.plan = plan
+        node.values = plan.values([x if isinstance(a, TensorBase) or not isinstance(x, np.ndarray) else x.copy() for x, a in zip(call, args, strict=True)], kept)
+        node.counters = None
+        node.meta, node.number, node.buf, node.rare, node.vc = results[0].meta, next_number(), None, None, None
+        node.epoch = versions.WRITES
+        if several:
+            node.set_outputs(tuple(result.meta if take else None for result, take in zip(results, takes, strict=True)))
+        for place in plan.saved_inputs:
+            if place in mutates or place not in plan.diff or edges[plan.diff.index(place)] is None:
+                note(node, place, args[place])
+        ends = [None if not take else Port(node, index, result.meta) if several else node for index, (result, take) in enumerate(zip(results, takes, strict=True))]
+        for index, (result, end) in enumerate(zip(results, ends, strict=True)):
+            if index < len(mutates):
+                link_written(self.name, result, end, several)
+            elif end is not None:
+                result.fn, end.vc = end, result.vc
+        for place in plan.saved_outputs if several or mutates else ():
+            note(node, place, results[len(mutates) + place - plan.count])
+        if modes.SPECIAL:
+            watch(node, plan, args, results)
+
+
+def note(node: Any, place: int, tensor: Any) -> None:
+    """Remember the version counter of a saved tensor that no edge of the node leads to."""
+    counter = counter_of(tensor, None)
+    node.counters = {**(node.counters or {}), place: counter}
+
+
+def watch(node: Any, plan: Plan, args: tuple[Any, ...], results: list[Any]) -> None:
+    """What the special modes do with a node that was just recorded."""
+    if modes.LOCAL.anomaly is not None:
+        anomaly.note(node)
+    if modes.LOCAL.saved_hooks:
+        values = list(node.values)
+        for place in plan.saved_inputs:
+            values[place] = pack(args[place], node)
+        for place in plan.saved_outputs:
+            values[place] = pack(results[len(plan.contract.mutates) + place - plan.count], node)
+        node.values = values
+
+
+def static_key(value: Any) -> Any:
+    """What a signature depends on of a value that is no array: its type, for a tuple those of its items."""
+    return tuple(static_key(item) for item in value) if isinstance(value, tuple) else type(value)
+
+
+def jit_function(forward: Any = None, backward: Any = None, *, outputs: int | None = None, name: str | None = None,
+                 differentiable: Sequence[str] | None = None, mutates: Sequence[str] = ()) -> Any:  # fmt: skip
+    """Make a differentiable op of a function over NumPy arrays and numbers; as a decorator, or with its backward.
+
+    forward: a plain function, or one made by `numba.njit`. It gets C-contiguous arrays, which it may not write to, and returns its output(s), then
+    any values that backward wants back. backward: called with a gradient per floating-point output, the inputs, and all that
+    forward returned; returns a gradient per floating-point array input, in order. Its gradients are C-contiguous and may be written to; a last
+    parameter called `needs` receives a bool per gradient wanted. outputs: how many of the results are outputs (1). name: of the
+    node. differentiable: the inputs that get a gradient, where not all floating-point arrays do. mutates: the inputs that forward
+    writes to; they are returned first, and their history goes on as after an in-place op.
+
+    Without a backward the op is forward-only. Raises KernelError with a line of the user's source for what can't be compiled
+    or breaks the contract.
+
+    >>> import numpy as np, jitgrad
+    >>> @jitgrad.jit_function
+    ... def scan(x, decay):
+    ...     y = np.empty_like(x)
+    ...     acc = 0.0
+    ...     for i in range(x.size):
+    ...         acc = decay * acc + x[i]
+    ...         y[i] = acc
+    ...     return y
+    >>> @scan.backward
+    ... def scan_backward(grad, x, decay, y):
+    ...     g = np.empty_like(x)
+    ...     acc = 0.0
+    ...     for i in range(x.size - 1, -1, -1):
+    ...         acc = decay * acc + grad[i]
+    ...         g[i] = acc
+    ...     return g
+    >>> x = jitgrad.ones(3, requires_grad=True)
+    >>> scan(x, 0.5).sum().backward()
+    >>> x.grad
+    tensor([1.7500, 1.5000, 1.0000])
+    """
+
+    def make(function: Any) -> JitFunction:
+        made = JitFunction(Contract(function, outputs, name, differentiable, mutates))
+        if backward is not None:
+            made.backward(backward)
+        return made
+
+    return make if forward is None else make(forward)
+
+
+__all__ = ["JitFunction", "Meta", "Callable", "jit_function", "settings", "version_of", "ODD"]

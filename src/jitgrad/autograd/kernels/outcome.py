@@ -1,0 +1,94 @@
+"""From what a kernel returned to arrays that the library may keep: shape, dtype, order and memory of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from ..._core.errors import KernelError
+from ..._kernels.reasons import definition
+from ..._kernels.user import Compiled, Given
+
+Array = np.ndarray[Any, Any]
+SUPPORTED: Final = frozenset("?bhilqBfd")  # dtypes a tensor can have; float16 is not for kernels
+
+
+def as_tuple(compiled: Compiled, result: Any) -> tuple[Any, ...]:
+    """The values that a kernel returned."""
+    if compiled.gives is None:
+        return result if isinstance(result, tuple) else () if result is None else (result,)
+    if compiled.several:
+        return tuple(result)
+    return () if compiled.gives[0].kind == "none" else (result,)
+
+
+def given_of(value: Any) -> Given:
+    """What is known of a value that plain Python returned: nothing but itself."""
+    if isinstance(value, np.ndarray):
+        return Given("array", value.dtype, value.ndim)
+    if isinstance(value, (bool, int, float, np.number, np.bool_)):
+        return Given("number", np.asarray(value).dtype)
+    return Given("none") if value is None else Given(type(value).__name__)
+
+
+def gives_of(compiled: Compiled, values: Sequence[Any]) -> tuple[Given, ...]:
+    """What is known of the values that a kernel returned."""
+    if compiled.gives is None:
+        return tuple(given_of(value) for value in values)
+    return compiled.gives if values else ()
+
+
+def own(value: Array, given: Given, others: Sequence[Any]) -> Array:
+    """A returned array in C order that shares memory with none of `others`."""
+    if not given.ordered and not value.flags.c_contiguous:
+        return np.ascontiguousarray(value)
+    if given.fresh and value.flags.writeable:
+        return value
+    if any(isinstance(other, np.ndarray) and np.may_share_memory(value, other) for other in others) or not value.flags.writeable:
+        return np.array(value, order="C", copy=True)
+    return value
+
+
+def separate(arrays: list[Any]) -> list[Any]:
+    """Arrays returned together, copied where two of them share memory."""
+    for place, array in enumerate(arrays):
+        if isinstance(array, np.ndarray) and any(isinstance(one, np.ndarray) and np.may_share_memory(array, one) for one in arrays[:place]):
+            arrays[place] = array.copy()
+    return arrays
+
+
+def output_array(value: Any, given: Given, inputs: Sequence[Any], function: Any, place: int) -> Array:
+    """An output as an array. KernelError for what can't be a tensor."""
+    if given.kind == "number" and given.dtype is not None and given.dtype.char in SUPPORTED:
+        return np.array(value, given.dtype)
+    if given.kind != "array" or given.dtype is None or given.dtype.char not in SUPPORTED:
+        what = given.kind if given.kind not in ("array", "number") else f"{given.dtype} {given.kind}"
+        raise KernelError(f"{function.__name__} returned {'nothing' if what == 'none' else f'a value of type {what}'} as output {place}; an output is an array "
+                          f"or a number of type float32, float64, an integer or bool{definition(function)}")  # fmt: skip
+    return own(np.asarray(value), given, inputs)
+
+
+def scratch(value: Any, given: Given) -> Any:
+    """A value kept for backward: arrays in C order, all else as it is."""
+    return np.ascontiguousarray(value) if given.kind == "array" and value.ndim and not value.flags.c_contiguous else value
+
+
+def gradient_array(value: Any, given: Given, meta: Any, name: str, function: Any, others: Sequence[Any]) -> Array | None:
+    """A gradient that backward returned, as an array. KernelError unless it has the shape and dtype of its input."""
+    if given.kind == "none":
+        return None
+    if given.kind == "number" and not meta.shape:
+        return np.array(value, meta.dtype)
+    if given.kind != "array":
+        wanted = f"an array of shape {list(meta.shape)} is expected"
+        raise KernelError(f"{function.__name__} returned a value of type {given.kind if given.kind != 'number' else given.dtype} as the gradient of '{name}'; "
+                          f"{wanted}{definition(function)}")  # fmt: skip
+    if value.dtype != meta.dtype:
+        raise KernelError(f"{function.__name__} returned a {value.dtype} gradient for '{name}', which is {meta.dtype}: make it with "
+                          f"np.empty_like({name}){definition(function)}")  # fmt: skip
+    if value.shape != meta.shape:
+        raise KernelError(f"{function.__name__} returned a gradient of shape {list(value.shape)} for '{name}', which has shape {list(meta.shape)}"
+                          f"{definition(function)}")  # fmt: skip
+    return own(value, given, others)

@@ -1,0 +1,37 @@
+"""`Variable`, the name that tensors once had."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .._engine import modes
+from .._tensor.base import TensorBase
+
+__all__ = ["Variable"]
+
+
+class Engine:
+    """What programs ask of the engine itself."""
+
+    @staticmethod
+    def queue_callback(callback: Any) -> None:
+        """Call a function at the end of the backward that runs. RuntimeError outside one."""
+        run = modes.LOCAL.run
+        if run is None:
+            raise RuntimeError("Final callbacks can only be installed during backward pass.")
+        run.after_all.append(callback)
+
+
+class _VariableType(type):
+    def __instancecheck__(cls, other: Any) -> bool:
+        return isinstance(other, TensorBase)
+
+
+class Variable(metaclass=_VariableType):
+    """`Variable(tensor)` is the tensor over the same memory, a leaf; any tensor is an instance of it."""
+
+    _execution_engine = Engine()
+
+    def __new__(cls, data: Any = None, requires_grad: bool = False, volatile: bool = False) -> Any:
+        tensor = TensorBase.kind() if data is None else data.detach()
+        return tensor.requires_grad_(requires_grad)
