@@ -7,26 +7,33 @@
 tensor(6.)
 """
 
-from ._core.dtypes import bool_ as bool
-from ._core.dtypes import double as double
-from ._core.dtypes import dtype as dtype
-from ._core.dtypes import finfo as finfo
-from ._core.dtypes import float16 as float16
-from ._core.dtypes import float32 as float32
-from ._core.dtypes import float64 as float64
-from ._core.dtypes import float_ as float
-from ._core.dtypes import half as half
-from ._core.dtypes import iinfo as iinfo
-from ._core.dtypes import int8 as int8
-from ._core.dtypes import int16 as int16
-from ._core.dtypes import int32 as int32
-from ._core.dtypes import int64 as int64
-from ._core.dtypes import int_ as int
-from ._core.dtypes import long as long
-from ._core.dtypes import short as short
-from ._core.dtypes import uint8 as uint8
-from ._core.shapes import Size as Size
+import importlib
+from types import ModuleType
+from typing import TYPE_CHECKING
 
+from ._core.dtypes import (
+    bool_ as bool,
+    double as double,
+    dtype as dtype,
+    finfo as finfo,
+    float16 as float16,
+    float32 as float32,
+    float64 as float64,
+    float_ as float,
+    half as half,
+    iinfo as iinfo,
+    int16 as int16,
+    int32 as int32,
+    int64 as int64,
+    int8 as int8,
+    int_ as int,
+    long as long,
+    short as short,
+    uint8 as uint8,
+)
+from ._core.shapes import (
+    Size as Size,
+)
 # start: written by tools/gen_api.py
 from ._tensor._functions import (
     abs as abs,
@@ -441,61 +448,92 @@ from ._tensor._functions import (
     zero_ as zero_,
 )
 # end: written by tools/gen_api.py
-from . import autograd as autograd
-from ._tensor._methods import Tensor as Tensor
-from ._tensor.creation import arange as arange
-from ._tensor.creation import as_tensor as as_tensor
-from ._tensor.creation import asarray as asarray
-from ._tensor.creation import can_cast as can_cast
-from ._tensor.creation import empty as empty
-from ._tensor.creation import empty_like as empty_like
-from ._tensor.creation import empty_permuted as empty_permuted
-from ._tensor.creation import empty_strided as empty_strided
-from ._tensor.creation import eye as eye
-from ._tensor.creation import from_numpy as from_numpy
-from ._tensor.creation import full as full
-from ._tensor.creation import full_like as full_like
-from ._tensor.creation import get_default_dtype as get_default_dtype
-from ._tensor.creation import is_tensor as is_tensor
-from ._tensor.creation import linspace as linspace
-from ._tensor.creation import logspace as logspace
-from ._tensor.creation import numel as numel
-from ._tensor.creation import ones as ones
-from ._tensor.creation import ones_like as ones_like
-from ._tensor.creation import promote_types as promote_types
-from ._tensor.creation import result_type as result_type
-from ._tensor.creation import scalar_tensor as scalar_tensor
-from ._tensor.creation import set_default_dtype as set_default_dtype
-from ._tensor.creation import tensor as tensor
-from ._tensor.creation import tril_indices as tril_indices
-from ._tensor.creation import triu_indices as triu_indices
-from ._tensor.creation import zeros as zeros
-from ._tensor.creation import zeros_like as zeros_like
-from ._tensor.random import Generator as Generator
-from ._tensor.random import default_generator as default_generator
-from ._tensor.random import fork_rng as fork_rng
-from ._tensor.random import get_rng_state as get_rng_state
-from ._tensor.random import initial_seed as initial_seed
-from ._tensor.random import manual_seed as manual_seed
-from ._tensor.random import normal as normal
-from ._tensor.random import rand as rand
-from ._tensor.random import rand_like as rand_like
-from ._tensor.random import randint as randint
-from ._tensor.random import randint_like as randint_like
-from ._tensor.random import randn as randn
-from ._tensor.random import randn_like as randn_like
-from ._tensor.random import randperm as randperm
-from ._tensor.random import seed as seed
-from ._tensor.random import set_rng_state as set_rng_state
-from ._tensor.writes import resize_as_ as resize_as_
-from .autograd.anomaly_mode import is_anomaly_check_nan_enabled as is_anomaly_check_nan_enabled
-from .autograd.anomaly_mode import is_anomaly_enabled as is_anomaly_enabled
-from .autograd.anomaly_mode import set_anomaly_enabled as set_anomaly_enabled
-from .autograd.grad_mode import enable_grad as enable_grad
-from .autograd.grad_mode import inference_mode as inference_mode
-from .autograd.grad_mode import is_grad_enabled as is_grad_enabled
-from .autograd.grad_mode import is_inference_mode_enabled as is_inference_mode_enabled
-from .autograd.grad_mode import no_grad as no_grad
-from .autograd.grad_mode import set_grad_enabled as set_grad_enabled
-from ._tensor.indexing import index_put as index_put
-from ._tensor.indexing import index_put_ as index_put_
+from ._tensor._methods import (
+    Tensor as Tensor,
+)
+from ._tensor.creation import (
+    arange as arange,
+    as_tensor as as_tensor,
+    asarray as asarray,
+    can_cast as can_cast,
+    empty as empty,
+    empty_like as empty_like,
+    empty_permuted as empty_permuted,
+    empty_strided as empty_strided,
+    eye as eye,
+    from_numpy as from_numpy,
+    full as full,
+    full_like as full_like,
+    get_default_dtype as get_default_dtype,
+    is_tensor as is_tensor,
+    linspace as linspace,
+    logspace as logspace,
+    numel as numel,
+    ones as ones,
+    ones_like as ones_like,
+    promote_types as promote_types,
+    result_type as result_type,
+    scalar_tensor as scalar_tensor,
+    set_default_dtype as set_default_dtype,
+    tensor as tensor,
+    tril_indices as tril_indices,
+    triu_indices as triu_indices,
+    zeros as zeros,
+    zeros_like as zeros_like,
+)
+from ._tensor.indexing import (
+    index_put as index_put,
+    index_put_ as index_put_,
+)
+from ._tensor.printing import (
+    set_printoptions as set_printoptions,
+)
+from ._tensor.random import (
+    Generator as Generator,
+    default_generator as default_generator,
+    fork_rng as fork_rng,
+    get_rng_state as get_rng_state,
+    initial_seed as initial_seed,
+    manual_seed as manual_seed,
+    normal as normal,
+    rand as rand,
+    rand_like as rand_like,
+    randint as randint,
+    randint_like as randint_like,
+    randn as randn,
+    randn_like as randn_like,
+    randperm as randperm,
+    seed as seed,
+    set_rng_state as set_rng_state,
+)
+from ._tensor.writes import (
+    resize_as_ as resize_as_,
+)
+from .autograd.anomaly_mode import (
+    is_anomaly_check_nan_enabled as is_anomaly_check_nan_enabled,
+    is_anomaly_enabled as is_anomaly_enabled,
+    set_anomaly_enabled as set_anomaly_enabled,
+)
+from .autograd.grad_mode import (
+    enable_grad as enable_grad,
+    inference_mode as inference_mode,
+    is_grad_enabled as is_grad_enabled,
+    is_inference_mode_enabled as is_inference_mode_enabled,
+    no_grad as no_grad,
+    set_grad_enabled as set_grad_enabled,
+)
+from ._version import __version__ as __version__
+
+if TYPE_CHECKING:
+    from . import nn as nn
+    from . import optim as optim
+    from . import utils as utils
+
+_LAZY = ("nn", "optim", "utils", "interop", "testing")  # imported when first asked for: `import jitgrad` stays cheap
+
+
+def __getattr__(name: str) -> ModuleType:
+    """Import a subpackage at its first use."""
+    if name in _LAZY:
+        return importlib.import_module(f"{__name__}.{name}")
+    raise AttributeError(f"module '{__name__}' has no attribute '{name}'")

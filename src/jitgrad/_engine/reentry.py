@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from . import modes
 
-LEVELS: Final = 24
+LEVELS: Final = 16
 
 
 def run_at_depth(run: Callable[[], Any]) -> Any:

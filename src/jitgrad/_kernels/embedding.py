@@ -11,7 +11,7 @@ from .registry import kernel
 
 
 @kernel("bib->n")
-def gather_rows(table: Any, index: Any, out: Any) -> int:
+def gather_rows(table: Any, index: Any, out: Any) -> Any:
     """out[i] = table[index[i]] for a matrix; returns -1, or the position of the first index that is out of range."""
     n = size(index)
     rows = dim(table, 0)

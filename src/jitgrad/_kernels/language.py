@@ -81,7 +81,7 @@ def _matrix(flat: Array, row: int, count: int, width: int) -> Array:
     return np.lib.stride_tricks.as_strided(flat, (count, width), (row * flat.itemsize, flat.itemsize))
 
 
-def words(target: Array, start: int, seed: int, blocks: int) -> None:
+def words(target: Array, start: Any, seed: Any, blocks: int) -> None:
     """Write the words of `blocks` Philox blocks from number `start` on to a flat uint64 array; see `philox.words`."""
     low, half = np.uint64(0xFFFFFFFF), np.uint64(32)
     with np.errstate(over="ignore"):

@@ -24,7 +24,7 @@ def bad_target(t: Any, count: Any, classes: Any, ignored: Any) -> Any:
 
 
 @kernel("bibnnnnnbd->n", uses=(bad_target,))
-def nll(x: Any, target: Any, weight: Any, batch: int, classes: int, inner: int, ignored: int, reduction: int, out: Any, total: Any) -> int:
+def nll(x: Any, target: Any, weight: Any, batch: int, classes: int, inner: int, ignored: int, reduction: int, out: Any, total: Any) -> Any:
     """out = -weight[t] * x[., t, .], one by one, their sum, or that over the sum of the weights, which is put into `total`."""
     p = data(x)
     t = data(target)
@@ -57,7 +57,8 @@ def nll(x: Any, target: Any, weight: Any, batch: int, classes: int, inner: int, 
 
 
 @kernel("bibnnnnnbd")
-def nll_backward(grad: Any, target: Any, weight: Any, batch: int, classes: int, inner: int, ignored: int, reduction: int, out: Any, total: Any) -> None:
+def nll_backward(grad: Any, target: Any, weight: Any, batch: int, classes: int, inner: int, ignored: int, reduction: int, out: Any,
+                 total: Any) -> None:  # fmt: skip
     """Zeros, and -grad * weight[t] (over `total` for a mean) at the targets."""
     g = data(grad)
     t = data(target)
@@ -81,7 +82,7 @@ def nll_backward(grad: Any, target: Any, weight: Any, batch: int, classes: int, 
 
 
 @kernel("bibnnnndb->n", fast=REASSOCIATE, uses=(bad_target,))
-def cross_entropy(x: Any, target: Any, weight: Any, batch: int, classes: int, ignored: int, reduction: int, sums: Any, out: Any) -> int:
+def cross_entropy(x: Any, target: Any, weight: Any, batch: int, classes: int, ignored: int, reduction: int, sums: Any, out: Any) -> Any:
     """`nll` of the logarithm of the softmax of the rows of x, which is not made: `sums` keeps each row's maximum and sum, then the weights' sum."""
     p = data(x)
     t = data(target)
@@ -122,7 +123,8 @@ def cross_entropy(x: Any, target: Any, weight: Any, batch: int, classes: int, ig
 
 
 @kernel("bbibnnnndb")
-def cross_entropy_backward(grad: Any, x: Any, target: Any, weight: Any, batch: int, classes: int, ignored: int, reduction: int, sums: Any, out: Any) -> None:  # fmt: skip
+def cross_entropy_backward(grad: Any, x: Any, target: Any, weight: Any, batch: int, classes: int, ignored: int, reduction: int, sums: Any,
+                           out: Any) -> None:  # fmt: skip
     """out = scale * (softmax(x) - one-hot(t)), with scale as in `nll_backward`; zero for rows that are ignored."""
     g = data(grad)
     p = data(x)

@@ -56,7 +56,8 @@ def layer_norm(x: Any, weight: Any, bias: Any, rows: int, width: int, eps: float
 
 
 @kernel("bbbbbnnnbbbd", fast=REASSOCIATE)
-def layer_norm_backward(grad: Any, x: Any, weight: Any, mean: Any, rstd: Any, rows: int, width: int, wanted: int, dx: Any, dw: Any, db: Any, work: Any) -> None:  # fmt: skip
+def layer_norm_backward(grad: Any, x: Any, weight: Any, mean: Any, rstd: Any, rows: int, width: int, wanted: int, dx: Any, dw: Any,
+                        db: Any, work: Any) -> None:  # fmt: skip
     """The gradients of x (1 in `wanted`), weight (2) and bias (4); dw and db have room for a row each, work for two of float64."""
     g = data(grad)
     p = data(x)
@@ -171,7 +172,8 @@ def channel_moments(x: Any, batch: int, channels: int, inner: int, sums: Any, sq
 
 
 @kernel("bbbbbnnnsbb")
-def batch_norm(x: Any, weight: Any, bias: Any, mean: Any, variance: Any, batch: int, channels: int, inner: int, eps: float, scales: Any, out: Any) -> None:
+def batch_norm(x: Any, weight: Any, bias: Any, mean: Any, variance: Any, batch: int, channels: int, inner: int, eps: float, scales: Any,
+               out: Any) -> None:  # fmt: skip
     """out = (x - mean) / sqrt(variance + eps) * weight + bias, each of them per channel; `scales` is room for a number per channel."""
     p = data(x)
     w = data(weight)
@@ -209,7 +211,8 @@ def batch_norm(x: Any, weight: Any, bias: Any, mean: Any, variance: Any, batch: 
 
 
 @kernel("bbbbbnnnsnddbbbb", fast=REASSOCIATE)
-def batch_norm_backward(grad: Any, x: Any, weight: Any, mean: Any, variance: Any, batch: int, channels: int, inner: int, eps: float, training: int, flat: Any, tilt: Any, scales: Any, dx: Any, dw: Any, db: Any) -> None:  # fmt: skip
+def batch_norm_backward(grad: Any, x: Any, weight: Any, mean: Any, variance: Any, batch: int, channels: int, inner: int, eps: float,
+                        training: int, flat: Any, tilt: Any, scales: Any, dx: Any, dw: Any, db: Any) -> None:  # fmt: skip
     """The gradients of x, weight and bias; in `training` mean and variance are x's own. `flat`, `tilt`, `scales`: room for a number per channel."""
     g = data(grad)
     p = data(x)

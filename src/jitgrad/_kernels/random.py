@@ -117,7 +117,7 @@ def integers(out: Any, seed: int, start: int, low: int, span: int, work: Any) ->
     q = data(out)
     w = data(work)
     half = np.uint64(32)
-    narrow = np.uint64(0) < span and span <= np.uint64(4294967296)
+    narrow = np.uint64(0) < span <= np.uint64(4294967296)
     per = 1 if narrow else 2
     room = 1024 // per
     token = release(n)

@@ -118,12 +118,12 @@ def with_real(function: Function, dtype: np.dtype[Any]) -> Function:
     return types.FunctionType(function.__code__, scope, function.__name__, function.__defaults__, function.__closure__)
 
 
-def kernel(spec: str, *, fast: Iterable[str] = (), uses: tuple[Function, ...] = (), twin: Function | None = None) -> Callable[[Function], Kernel]:
+def kernel(spec: str, *, fast: Iterable[str] = (), uses: tuple[Function, ...] = ()) -> Callable[[Function], Kernel]:
     """Declare a hand-written kernel.
 
     `spec` has a letter per parameter: b a Buffer of the kernel's dtype, i of int64, m of bool, d of float64, u of uint64; n an
     int64, s a float64, w a uint64; `->n` or `->s` for a returned number. `uses` names plain functions that the kernel calls; their
-    sources go into the module. `twin` is a NumPy form with the same parameters for where nothing is compiled. `fast` adds fast-math flags (`REASSOCIATE` for sums whose order may change).
+    sources go into the module. `fast` adds fast-math flags (`REASSOCIATE` for sums whose order may change).
     """
 
     def declare(function: Function) -> Kernel:
@@ -135,8 +135,6 @@ def kernel(spec: str, *, fast: Iterable[str] = (), uses: tuple[Function, ...] = 
             return header(name, dtype, words) + ("import numba\n\n" if uses else "") + helpers + _text(function)
 
         def plain(dtype: np.dtype[Any]) -> Function:
-            if twin is not None:
-                return with_real(twin, dtype)
             bound = with_real(function, dtype)
             bound.__globals__.update({helper.__name__: with_real(helper, dtype) for helper in uses})
             return bound

@@ -40,7 +40,8 @@ def likelihood(input: Array, target: Array, weight: Array | None, ignore_index: 
     kind, total = input.dtype, np.empty(1)
     out = np.empty(target.shape if reduction == "none" else (), kind)
     target = np.asarray(target, LONG, order="C")
-    bad = kernels.nll[kind](np.ascontiguousarray(input), target, class_weights(weight, kind), *layout(input.shape), ignore_index, CODES[reduction], out, total)
+    weights = class_weights(weight, kind)
+    bad = kernels.nll[kind](np.ascontiguousarray(input), target, weights, *layout(input.shape), ignore_index, CODES[reduction], out, total)
     checked(bad, target)
     return out, total
 
@@ -50,7 +51,8 @@ def likelihood_back(grad: Array, shape: Shape, target: Array, weight: Array | No
     kind = grad.dtype
     out = np.empty(shape, kind)
     target = np.asarray(target, LONG, order="C")
-    kernels.nll_backward[kind](np.asarray(grad, order="C"), target, class_weights(weight, kind), *layout(shape), ignore_index, CODES[reduction], out, total)
+    weights = class_weights(weight, kind)
+    kernels.nll_backward[kind](np.asarray(grad, order="C"), target, weights, *layout(shape), ignore_index, CODES[reduction], out, total)
     return out
 
 
@@ -152,8 +154,8 @@ def cross_entropy_op(input: Array, target: Index, weight: Optional, ignore_index
     sums = np.empty(2 * batch + 1)
     out = np.empty(target.shape if reduction == "none" else (), kind)
     target = np.asarray(target, LONG, order="C")
-    bad = kernels.cross_entropy[kind](np.ascontiguousarray(input), target, class_weights(weight, kind), batch, classes, ignore_index, CODES[reduction],
-                                      sums, out)  # fmt: skip
+    weights = class_weights(weight, kind)
+    bad = kernels.cross_entropy[kind](np.ascontiguousarray(input), target, weights, batch, classes, ignore_index, CODES[reduction], sums, out)
     checked(bad, target)
     return out, sums
 
@@ -168,8 +170,9 @@ def _(grad: Tensor, input: Tensor, target: Tensor, weight: Any, sums: Tensor, ig
 def _(grad: Array, input: Array, target: Array, weight: Any, sums: Array, ignore_index: int, reduction: str) -> Array:
     kind = input.dtype
     out = np.empty(input.shape, kind)
-    kernels.cross_entropy_backward[kind](grad, np.ascontiguousarray(input), np.asarray(target, LONG, order="C"), class_weights(weight, kind), *input.shape,
-                                         ignore_index, CODES[reduction], sums, out)  # fmt: skip
+    weights, target = class_weights(weight, kind), np.asarray(target, LONG, order="C")
+    array = np.ascontiguousarray(input)
+    kernels.cross_entropy_backward[kind](grad, array, target, weights, *input.shape, ignore_index, CODES[reduction], sums, out)
     return out
 
 

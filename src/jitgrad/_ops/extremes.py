@@ -155,7 +155,8 @@ def pair(function: str, input: Any, other: Any) -> Tensor:
     """The first of two tensors; TypeError unless both are tensors."""
     for position, operand in enumerate((input, other), 1):
         if not hasattr(operand, "meta"):
-            raise TypeError(f"{function}(): argument '{('input', 'other')[position - 1]}' (position {position}) must be Tensor, not {type(operand).__name__}")
+            name = ("input", "other")[position - 1]
+            raise TypeError(f"{function}(): argument '{name}' (position {position}) must be Tensor, not {type(operand).__name__}")
     return input
 
 

@@ -62,7 +62,8 @@ class Pointwise:
             found = self.backs[needs] = reads, map_kernel(f"{self.name}_mean_backward_{tag}", outputs, reads, params, frozenset(), strided=False)
         return found
 
-    def fused(self, grad: Array, named: dict[str, Array], numbers: tuple[float, ...], reduction: str, needs: tuple[bool, ...]) -> tuple[Array | None, ...]:
+    def fused(self, grad: Array, named: dict[str, Array], numbers: tuple[float, ...], reduction: str,
+              needs: tuple[bool, ...]) -> tuple[Array | None, ...]:  # fmt: skip
         """The gradients of input and target."""
         like = next(iter(named.values()))
         count = needs.count(True)
@@ -75,11 +76,13 @@ class Pointwise:
             reads, kernel = self.back(needs)
             outs = [np.empty(like.shape, like.dtype) for _ in range(count)]
             scale = float(grad) / like.size if reduction == "mean" and like.size else float(grad)
-            kernel[like.dtype](*[x if x.flags.c_contiguous else np.ascontiguousarray(x) for x in (named[name] for name in reads)], scale, *numbers, *outs)
+            saved = [x if x.flags.c_contiguous else np.ascontiguousarray(x) for x in [named[name] for name in reads]]
+            kernel[like.dtype](*saved, scale, *numbers, *outs)
         results = iter(outs)
         return tuple([next(results) if need else None for need in needs])
 
-    def rule(self, grad: Tensor, named: dict[str, Tensor], numbers: tuple[float, ...], reduction: str, needs: tuple[bool, ...]) -> tuple[Tensor | None, ...]:
+    def rule(self, grad: Tensor, named: dict[str, Tensor], numbers: tuple[float, ...], reduction: str,
+             needs: tuple[bool, ...]) -> tuple[Tensor | None, ...]:  # fmt: skip
         """The same on tensors, recorded."""
         if reduction == "mean":
             grad = grad / next(iter(named.values())).meta.numel
@@ -197,11 +200,11 @@ def logits_input(input: Expr, target: Expr, weight: Expr | None = None, pos_weig
 
 
 BCE_NODE, LOGITS_NODE = "BinaryCrossEntropyBackward0", "BinaryCrossEntropyWithLogitsBackward0"
-BCE = {
+BCE: dict[tuple[str, ...], Pointwise] = {
     names: Pointwise("_".join(("bce", *names[2:])), BCE_NODE, bce, names, (), {"input": bce_input, "target": bce_target})
     for names in (("input", "target"), ("input", "target", "weight"))
 }
-LOGITS = {
+LOGITS: dict[tuple[str, ...], Pointwise] = {
     names: Pointwise("_".join(("bce_logits", *names[2:])), LOGITS_NODE, logits, names, (), {"input": logits_input})
     for names in (("input", "target"), ("input", "target", "weight"), ("input", "target", "pos_weight"), ("input", "target", "weight", "pos_weight"))
 }

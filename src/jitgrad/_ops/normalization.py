@@ -47,7 +47,7 @@ def _(grad: Tensor, input: Tensor, weight: Any, axes: int, eps: float, needs: tu
 
 
 def normal_rule(grad: Tensor, hat: Tensor, rstd: Tensor, weight: Any, dims: Shape, lead: Shape, needs: tuple[bool, ...]) -> tuple[Any, ...]:
-    """Gradients of input, weight and bias; `hat` is the normalised input, `dims` what it is normalised over, `lead` what parameters are repeated along."""
+    """Gradients of input, weight and bias. `hat` is the input normalised over `dims`; parameters are repeated along `lead`."""
     found: list[Any] = [None, None, None]
     if needs[0]:
         inner = grad if weight is None else grad * weight
@@ -68,7 +68,8 @@ def _(grad: Array, input: Array, weight: Any, mean: Array, rstd: Array, axes: in
     wanted = needs[0] + 2 * (needs[1] or needs[2])
     dw, db = (np.empty(shape, kind) for _ in range(2))
     array = input if input.flags.c_contiguous else np.ascontiguousarray(input)
-    kernels.layer_norm_backward[kind](grad, array, parameter(weight, kind), mean, rstd, mean.size, dw.size, wanted, dx, dw, db, np.empty(2 * dw.size))
+    work = np.empty(2 * dw.size)
+    kernels.layer_norm_backward[kind](grad, array, parameter(weight, kind), mean, rstd, mean.size, dw.size, wanted, dx, dw, db, work)
     return tuple(part if need else None for part, need in zip((dx, dw, db), needs, strict=True))
 
 
@@ -80,7 +81,8 @@ def layer_norm(input: Tensor, normalized_shape: Any, weight: Any = None, bias: A
     """
     shape = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
     if not shape:
-        raise RuntimeError("Expected normalized_shape to be at least 1-dimensional, i.e., containing at least one element, but got normalized_shape = []")
+        raise RuntimeError("Expected normalized_shape to be at least 1-dimensional, i.e., containing at least one element, but got "
+                           "normalized_shape = []")  # fmt: skip
     for name, part in (("weight", weight), ("bias", bias)):
         if part is not None and part.meta.shape != shape:
             raise RuntimeError(f"Expected {name} to be of same shape as normalized_shape, but got {name} of shape {bracketed(part.meta.shape)} and "
@@ -113,7 +115,7 @@ def sizes(array: Array) -> tuple[int, int, int]:
 def moments_op(input: Array) -> tuple[Array, Array]:
     """Mean and biased variance of each channel."""
     if input.dtype == HALF:
-        return tuple(x.astype(HALF) for x in moments_op.function(input.astype(SINGLE)))  # type: ignore[return-value]
+        return tuple(x.astype(HALF) for x in moments_op.function(input.astype(SINGLE)))
     batch, channels, inner = sizes(input)
     mean, variance = np.empty(channels, input.dtype), np.empty(channels, input.dtype)
     work = np.empty((2, channels), DOUBLE)
@@ -121,15 +123,16 @@ def moments_op(input: Array) -> tuple[Array, Array]:
     return mean, variance
 
 
-@general(node="NativeBatchNormBackward0", saves=("input", "weight", "mean", "variance"), differentiable=("input", "weight", "bias"), name="_batch_norm")
+@general(node="NativeBatchNormBackward0", saves=("input", "weight", "mean", "variance"), differentiable=("input", "weight", "bias"),
+         name="_batch_norm")  # fmt: skip
 def batch_norm_op(input: Array, weight: Optional, bias: Optional, mean: Index, variance: Index, training: bool, eps: float) -> Array:
     """Normalised by the given moments; in training they are the input's own."""
     if input.dtype == HALF:
-        return batch_norm_op.function(*widened(input, weight, bias, mean, variance), training, eps).astype(HALF)
+        return np.asarray(batch_norm_op.function(*widened(input, weight, bias, mean, variance), training, eps), HALF)
     kind, out = input.dtype, np.empty(input.shape, input.dtype)
     batch, channels, inner = sizes(input)
-    kernels.batch_norm[kind](np.ascontiguousarray(input), parameter(weight, kind), parameter(bias, kind), parameter(mean, kind), parameter(variance, kind),
-                             batch, channels, inner, eps, np.empty(channels, kind), out)  # fmt: skip
+    arrays = [parameter(x, kind) for x in (weight, bias, mean, variance)]
+    kernels.batch_norm[kind](np.ascontiguousarray(input), *arrays, batch, channels, inner, eps, np.empty(channels, kind), out)
     return out
 
 
@@ -155,8 +158,9 @@ def _(grad: Array, input: Array, weight: Any, mean: Array, variance: Array, trai
     batch, channels, inner = sizes(input)
     dx, dw, db = np.empty(input.shape, kind), np.empty(channels, kind), np.empty(channels, kind)
     work = np.empty((2, channels), DOUBLE)
-    kernels.batch_norm_backward[kind](grad, np.ascontiguousarray(input), parameter(weight, kind), parameter(mean, kind), parameter(variance, kind), batch,
-                                      channels, inner, eps, int(training), work[0], work[1], np.empty(channels, kind), dx, dw, db)  # fmt: skip
+    arrays = [parameter(x, kind) for x in (weight, mean, variance)]
+    kernels.batch_norm_backward[kind](grad, np.ascontiguousarray(input), *arrays, batch, channels, inner, eps, int(training), work[0], work[1],
+                                      np.empty(channels, kind), dx, dw, db)  # fmt: skip
     return tuple(part if need else None for part, need in zip((dx, dw, db), needs, strict=True))
 
 

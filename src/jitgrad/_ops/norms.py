@@ -89,15 +89,15 @@ def norm_back(grad: Array, input: Array, norm: Array, order: float, dims: Shape)
     kind = input.dtype.type
     with np.errstate(all="ignore"):
         if order == 0:
-            return grad * input * kind(0)
+            return np.asarray(grad * input * kind(0))
         if order == 1:
-            return np.sign(input) * grad
+            return np.asarray(np.sign(input) * grad)
         if order == 2:
             return input * np.where(norm == 0, kind(0), grad / norm)
         size = np.abs(input)
         if math.isinf(order):
             mask = (size == norm) | np.isnan(size)
-            return np.sign(input) * ((grad / mask.sum(dims, keepdims=True).astype(input.dtype)) * mask)
+            return np.asarray(np.sign(input) * ((grad / mask.sum(dims, keepdims=True).astype(input.dtype)) * mask))
         scale = np.where(norm == 0, kind(0), grad / norm ** kind(order - 1))
         steep = np.sign(input) * size ** kind(order - 1)
         return (np.where(input == 0, kind(0), steep) if order < 1 else steep) * scale
@@ -143,7 +143,7 @@ def norm(input: Tensor, p: Any = "fro", dim: Any = None, keepdim: bool = False, 
 
 
 @composite(method=False)
-def linalg_matrix_norm(A: Tensor, ord: Any = "fro", dim: Any = (-2, -1), keepdim: bool = False, *, dtype: Any = None) -> Tensor:  # noqa: N803
+def linalg_matrix_norm(A: Tensor, ord: Any = "fro", dim: Any = (-2, -1), keepdim: bool = False, *, dtype: Any = None) -> Tensor:
     """The norm of matrices: "fro", or the largest (smallest, for a negative one) sum of magnitudes along columns (1) or rows (inf)."""
     if not isinstance(dim, (tuple, list)) or len(dim) != 2:
         shown = " ".join(map(str, dim)) if isinstance(dim, (tuple, list)) else dim
@@ -164,7 +164,7 @@ def linalg_matrix_norm(A: Tensor, ord: Any = "fro", dim: Any = (-2, -1), keepdim
 
 
 @composite(method=False)
-def linalg_norm(A: Tensor, ord: Any = None, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:  # noqa: N803
+def linalg_norm(A: Tensor, ord: Any = None, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
     """The 2-norm of all elements; with `ord` the norm of a vector or of matrices, by the number of axes."""
     if ord is None or (dim is not None and (isinstance(dim, int) or len(dim) == 1)) or (dim is None and A.ndim == 1 and not isinstance(ord, str)):
         return linalg_vector_norm(A, 2 if ord is None else ord, dim, keepdim, dtype=dtype)

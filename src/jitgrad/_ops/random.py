@@ -80,7 +80,7 @@ def permutation_array(count: int, stream: Stream) -> Array:
 
 def bernoulli_array(p: Any, shape: Shape, stream: Stream) -> Array:
     """Whether a uniform number lies under `p`, a number or an array that broadcasts to the shape."""
-    return np.less(uniform_array(shape, DOUBLE if np.asarray(p).dtype == DOUBLE else SINGLE, stream), p)
+    return np.asarray(np.less(uniform_array(shape, DOUBLE if np.asarray(p).dtype == DOUBLE else SINGLE, stream), p))
 
 
 def check_floating(kernel: str, kind: Any) -> None:

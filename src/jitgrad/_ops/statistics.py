@@ -15,7 +15,6 @@ from .kinds import Array, Tensor, composite, general
 from .reductions import check_flag, counted, totals
 
 
-
 # ---------------------------------------------------------------- variance
 def variance(array: Array, dims: Shape, keepdim: bool, correction: float, root: bool) -> Array:
     """Sum of squared distances from the mean / (n - correction), or its root."""
@@ -86,7 +85,8 @@ def _(grad: Array, input: Array, result: Array, dims: Shape, correction: float, 
     return var_back(inner, input, dims, correction, whole)
 
 
-def spread_arguments(function: str, input: Tensor, dim: Any, unbiased: Any, keepdim: Any, correction: Any) -> tuple[Shape, bool, float, bool]:
+def spread_arguments(function: str, input: Tensor, dim: Any, unbiased: Any, keepdim: Any,
+                     correction: Any) -> tuple[Shape, bool, float, bool]:  # fmt: skip
     """Axes, keepdim, correction and whether no axis was named, from the two ways to call `var` and `std`."""
     if not input.meta.kind.is_floating_point:
         raise RuntimeError("std and var only support floating point and complex dtypes")
@@ -121,7 +121,7 @@ def std(input: Tensor, dim: Any = None, unbiased: Any = None, keepdim: bool = Fa
 @general(node="LogsumexpBackward0", saves=("input", "result"), name="_logsumexp")
 def logsumexp_op(input: Array, dims: Shape, keepdim: bool) -> Array:
     if input.dtype == HALF:
-        return logsumexp_op.function(input.astype(SINGLE), dims, keepdim).astype(HALF)
+        return np.asarray(logsumexp_op.function(input.astype(SINGLE), dims, keepdim), HALF)
     out = np.empty(kept_shape(input.shape, dims, keepdim), input.dtype)
     array, outer, n, inner = arranged(input, dims)
     if inner != 1:

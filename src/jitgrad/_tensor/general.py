@@ -11,10 +11,11 @@ from typing import Any
 
 import numpy as np
 
+from .._core.meta import meta_of
 from .._engine import modes, versions
 from .._engine.node import Node, Port, next_number
 from .._ops.kinds import General, Linear
-from .base import ODD, TensorBase, meta_of, wrap
+from .base import ODD, TensorBase, wrap
 from .elementwise import attach, counter_of, recording
 from .nodes import RESULT, SELF, LinearNode, OpNode, Recorded, node_class
 from .saved import watch
@@ -45,7 +46,8 @@ class Recipe:
                 saving.append((name, INPUT, place, places.index(place) if place in places else -1))
         self.saving = tuple(saving)
 
-    def fill(self, inputs: Sequence[Any], arrays: Sequence[Any], results: Sequence[Any], extras: Sequence[Any], edges: Sequence[Any]) -> tuple[Any, Any]:
+    def fill(self, inputs: Sequence[Any], arrays: Sequence[Any], results: Sequence[Any], extras: Sequence[Any],
+             edges: Sequence[Any]) -> tuple[Any, Any]:  # fmt: skip
         """The saved arrays by name, and where a node will find out about writes to them."""
         saved: dict[str, Any] = {}
         counters: list[Any] = []
@@ -108,13 +110,14 @@ def call_general(op: General, inputs: tuple[Any, ...], statics: tuple[Any, ...])
     return result
 
 
-def checked_none(op: General, x: Any) -> None:
+def checked_none(op: General, x: Any) -> Any:
     """None for an input that is left out; TypeError for anything else."""
     if x is not None:
         raise TypeError(f"{op.name}(): argument '{op.inputs[0]}' must be Tensor, not {type(x).__name__}")
 
 
-def record(op: General, inputs: Sequence[Any], arrays: Sequence[Any], statics: tuple[Any, ...], result: Any, extras: Sequence[Any], edges: Sequence[Any]) -> None:
+def record(op: General, inputs: Sequence[Any], arrays: Sequence[Any], statics: tuple[Any, ...], result: Any, extras: Sequence[Any],
+           edges: Sequence[Any]) -> None:  # fmt: skip
     """Give the one result of a call a node."""
     needs = (True,) if len(edges) == 1 else tuple([edge is not None for edge in edges])
     recipe = op.recipes.get(needs) or recipe_of(op, needs)
@@ -156,7 +159,8 @@ def wrap_results(op: General, inputs: tuple[Any, ...], outs: list[Array]) -> lis
     return [wrap_view(inputs[0], out, several=op.outputs is None) for out in outs]
 
 
-def record_several(op: General, inputs: tuple[Any, ...], arrays: Sequence[Any], statics: tuple[Any, ...], results: list[Any], extras: list[Array]) -> Node | None:
+def record_several(op: General, inputs: tuple[Any, ...], arrays: Sequence[Any], statics: tuple[Any, ...], results: list[Any],
+                   extras: list[Array]) -> Node | None:  # fmt: skip
     """Give the results a node if one of the differentiable inputs takes a gradient."""
     places = tuple(range(len(inputs))) if op.variadic else op.differentiable
     edges = tuple([None if inputs[k] is None else edge_of(inputs[k]) for k in places])
@@ -178,7 +182,8 @@ def record_several(op: General, inputs: tuple[Any, ...], arrays: Sequence[Any], 
     return node  # type: ignore[no-any-return]
 
 
-def attach_several(node: Recorded, edges: tuple[Any, ...], saved: dict[str, Any], counters: tuple[Any, ...], statics: tuple[Any, ...], results: list[Any]) -> None:
+def attach_several(node: Recorded, edges: tuple[Any, ...], saved: dict[str, Any], counters: tuple[Any, ...], statics: tuple[Any, ...],
+                   results: list[Any]) -> None:  # fmt: skip
     """Fill in a node of several outputs; each floating-point result gets a port of it."""
     attach(node, edges, saved, counters, statics, results[0])
     node.outputs = len(results)

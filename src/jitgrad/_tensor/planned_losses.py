@@ -58,6 +58,7 @@ class AllNode(PlannedNode):
     """The sum of all elements over a number: the gradient is the same everywhere."""
 
     __slots__ = ("e0",)
+    e0: Any
     arity = 1
     kept: ClassVar = {}
 
@@ -100,7 +101,7 @@ class MeanBackward0(AllNode):
         return out
 
 
-def sum(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:  # noqa: A001
+def sum(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
     """`reductions.sum_` of all elements of a plain tensor."""
     if dim is not None or dtype is not None or keepdim or not isinstance(input, TensorBase) or input.rare is not None or modes.SPECIAL:
         return reductions.sum_(input, dim, keepdim, dtype=dtype)
@@ -137,6 +138,15 @@ class MseLossBackward0(PlannedNode):
     """The mean or sum of squared distances."""
 
     __slots__ = ("c0", "c1", "divisor", "e0", "e1", "like", "reduction", "s0", "s1")
+    e0: Any
+    e1: Any
+    s0: Any
+    s1: Any
+    c0: Any
+    c1: Any
+    divisor: float
+    like: Meta
+    reduction: str
     arity = 2
     op = losses.mse_op
     kept: ClassVar = {"s0": "input", "s1": "target"}
@@ -210,6 +220,13 @@ class NllLossBackward0(PlannedNode):
     """Cross entropy of logits in rows, without class weights, its mean or sum."""
 
     __slots__ = ("c1", "e0", "ignored", "reduction", "s0", "s1", "sums")
+    e0: Any
+    s0: Any
+    s1: Any
+    c1: Any
+    ignored: int
+    reduction: str
+    sums: Any
     arity = 1
     op = classes.cross_entropy_op
     kept: ClassVar = {"s0": "input", "s1": "target"}
@@ -242,7 +259,8 @@ class NllLossBackward0(PlannedNode):
 PLANS: dict[tuple[Meta, Meta], bool] = {}
 
 
-def cross_entropy(input: Any, target: Any, weight: Any = None, ignore_index: int = -100, reduction: str = "mean", label_smoothing: float = 0.0) -> Any:
+def cross_entropy(input: Any, target: Any, weight: Any = None, ignore_index: int = -100, reduction: str = "mean",
+                  label_smoothing: float = 0.0) -> Any:  # fmt: skip
     """`classes.cross_entropy` of plain rows of logits with int64 classes, seen together before."""
     if weight is not None or label_smoothing or reduction not in CODES or not isinstance(input, TensorBase) or not isinstance(target, TensorBase):
         return classes.cross_entropy(input, target, weight, ignore_index, reduction, label_smoothing)

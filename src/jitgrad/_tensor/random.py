@@ -61,7 +61,8 @@ class Generator:
         if not isinstance(new_state, TensorBase) or new_state.meta.dtype != np.uint8:
             raise TypeError("RNG state must be a torch.ByteTensor")
         if new_state.meta.numel != STATE_BYTES:
-            raise RuntimeError(f"Expected a CPUGeneratorImplState of size {STATE_BYTES} but found the input RNG state size to be {new_state.meta.numel}")
+            raise RuntimeError(f"Expected a CPUGeneratorImplState of size {STATE_BYTES} but found the input RNG state size to be "
+                               f"{new_state.meta.numel}")  # fmt: skip
         seed, offset = np.ascontiguousarray(new_state.array).reshape(-1).view("<u8").tolist()
         self.stream.state = seed, offset
         return self

@@ -1,6 +1,8 @@
 """Kernels of users as ops: `elementwise`, `jit_function`, and `opcheck`, which looks for what is wrong with one."""
 
 from ..._core.errors import KernelError
+from .elementwise import ElementwiseFunction, elementwise
 from .jit_function import JitFunction, jit_function
+from .scalar_function import ScalarFunction, scalar_function
 
-__all__ = ["JitFunction", "KernelError", "jit_function"]
+__all__ = ["ElementwiseFunction", "JitFunction", "KernelError", "ScalarFunction", "elementwise", "jit_function", "scalar_function"]

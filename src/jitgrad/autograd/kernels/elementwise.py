@@ -14,20 +14,19 @@ from typing import Any, Final
 
 import numpy as np
 
-from ..._expr import Expr
+from ..._expr import Expr, param, var
 from ..._expr.interpret import evaluate
 from ..._kernels.captures import Read, all_reads, changed, frozen
 from ..._kernels.reasons import definition
 from ..._ops.kinds import Dispatch, camel
 from ..._ops.maps import Bound, Elementwise
 from ..._tensor.base import TensorBase
-from ..._tensor.elementwise import key_of
 from ..._tensor.inplace import inplace
 from .check import check_edges
 from .contract import python_function
 from .several import Together, call_together
 from .source import source_of
-from .tracing import Signature, Static, promotion, tracer
+from .tracing import Signature, Static, given_partial, promotion, tracer
 from .writing import write_out
 
 NUMBERS: Final = (int, float, bool, np.number, np.bool_)
@@ -88,6 +87,8 @@ class ElementwiseFunction:
             raise ValueError(f"{self.name} has no operand {name!r}; its operands are {', '.join(self._signature.operands)}")
 
         def declare(function: Any) -> Any:
+            if self._signature.complete and len(self._version().ops) > 1:
+                raise TypeError(f"{self.name} has several results, whose derivatives can't be given by one partial")
             self._partials[name] = python_function(function, "a partial")
             with self._guard:
                 self._versions, self._current = {}, None
@@ -120,13 +121,10 @@ class ElementwiseFunction:
         statics = {name: Static(self._signature.defaults[name]) for name in self._signature.statics if name in self._signature.defaults}
         if not self._signature.complete:
             return Version([self._op(trace, 0, 1, "float")])
-        outputs = trace(**self._symbols(), **statics)
+        symbols = {name: var(name) for name in self._signature.inputs} | {name: param(name) for name in self._signature.params}
+        outputs = trace(**symbols, **statics)
         kind = promotion(outputs)
         return Version([self._op(trace, index, len(outputs), kind) for index in range(len(outputs))])
-
-    def _symbols(self) -> dict[str, Expr]:
-        from_name = {name: Expr.__new__(Expr) for name in ()}
-        return from_name | {name: VAR(name) for name in self._signature.inputs} | {name: PARAM(name) for name in self._signature.params}
 
     def _op(self, trace: Callable[..., tuple[Expr, ...]], index: int, count: int, promote: str) -> Elementwise:
         """The op of one result."""
@@ -145,19 +143,8 @@ class ElementwiseFunction:
         op.statics = op.params + op.flags
         op.defaults = {name: Static(value) if name in op.flags else value for name, value in self._signature.defaults.items() if name in op.statics}
         for name, function in self._partials.items():
-            op.explicit[self._signature.inputs[self._signature.operands.index(name)]] = self._explicit(function)
+            op.explicit[self._signature.inputs[self._signature.operands.index(name)]] = given_partial(function, self._signature)
         return op
-
-    def _explicit(self, function: Any) -> Callable[..., Expr]:
-        own = Signature(function)
-        trace = tracer(function, own)
-
-        def partial(**named: Any) -> Expr:
-            (found,) = trace(**{spelled_in(own, name): value for name, value in named.items()})
-            return found
-
-        partial.__signature__ = for_partial(own, self._signature)  # type: ignore[attr-defined]
-        return partial
 
     # ---- calls
     def __call__(self, *args: Any, out: Any = None, **named: Any) -> Any:
@@ -171,9 +158,16 @@ class ElementwiseFunction:
         if not any([isinstance(x, TensorBase) for x in args]):  # noqa: C419
             return self._numbers(version, args, statics)
         if out is not None:
-            return write_out(self, op, args, statics, out)
+            return write_out(self.name, version.ops, args, lambda: self._compute(version, args, statics), out)
+        return Dispatch.invoke(op, args, statics) if len(version.ops) == 1 else self._compute(version, args, statics)
+
+    def _compute(self, version: Version, args: tuple[Any, ...], statics: tuple[Any, ...]) -> Any:
+        """The results for tensors."""
+        op = version.op
         if len(version.ops) == 1:
             return Dispatch.invoke(op, args, statics)
+        if not statics and op.statics:
+            statics = tuple(op.defaults[name] for name in op.statics)
         bound = op.resolve(args, statics)
         return call_together(version.several(bound, statics[len(op.params) :], self._word, self._node), bound)
 
@@ -252,11 +246,9 @@ def identity(value: Any) -> Any:
     snapshot = frozen(value)
     if snapshot is not None:
         return type(value).__name__, snapshot
-    try:
-        hash(value)
-    except TypeError:
-        return id(value)
-    return type(value), value if value == value else repr(value)  # noqa: PLR0124  (NaN)
+    if isinstance(value, (int, float, str, tuple, np.number)):
+        return type(value), repr(value)
+    return id(value)
 
 
 def elementwise(function: Any = None, *, name: str | None = None, keep_result: bool = False, conditions: Sequence[str] = ()) -> Any:
@@ -286,4 +278,4 @@ def elementwise(function: Any = None, *, name: str | None = None, keep_result: b
     return make if function is None else make(function)
 
 
-__all__ = ["ElementwiseFunction", "elementwise", "key_of"]
+__all__ = ["ElementwiseFunction", "elementwise"]

@@ -9,6 +9,7 @@ from typing import Any
 from ..._expr import Expr, apply, const
 from ..._expr.foreign import add_atom
 from ..._kernels import opaque
+from ..._kernels.captures import all_reads, changed, plain_function
 from ..._kernels.reasons import definition
 from .contract import parameters_of, python_function
 from .tracing import call_traced
@@ -28,17 +29,25 @@ class ScalarFunction:
         self.arity = len(parameters_of(self.py_func))
         if partials is not None and len(partials) != self.arity:
             raise ValueError(f"{self.__name__} has {self.arity} arguments, but {len(partials)} partials were given{definition(self.py_func)}")
-        self._partials = partials
-        self._word = opaque.define(function, self.py_func)
-        rules = [None if partials is not None and partials[place] is None else self._rule(place) for place in range(self.arity)]
-        add_atom(self._word, self.arity, rules, opaque.interpreted(self._word))
+        self._function, self._partials = function, partials
+        self._declare()
 
     def __call__(self, *args: Any) -> Any:
         if any(isinstance(x, Expr) for x in args):
             if len(args) != self.arity:
                 raise TypeError(f"{self.__name__}() takes {self.arity} arguments but {len(args)} were given")
+            if changed(self._watched):
+                self._declare()
             return apply(self._word, *args)
         return self.py_func(*args)
+
+    def _declare(self) -> None:
+        """Make a word for the function as it is now, with all that it reads."""
+        given = [part for part in self._partials or () if part is not None]
+        self._watched = all_reads(self.py_func, *(part for part in map(plain_function, given) if part is not None))
+        self._word = opaque.define(self._function, self.py_func)
+        rules = [None if self._partials is not None and self._partials[place] is None else self._rule(place) for place in range(self.arity)]
+        add_atom(self._word, self.arity, rules, opaque.interpreted(self._word))
 
     def __repr__(self) -> str:
         return f"<scalar_function {self.__name__}>"

@@ -107,6 +107,25 @@ def tracer(function: Any, signature: Signature) -> Callable[..., tuple[Expr, ...
     return trace
 
 
+def given_partial(function: Any, signature: Signature) -> Callable[..., Expr]:
+    """A derivative given by the user: named after the operands (and `result`), called by the names inside expressions."""
+    copy = traced_copy(function)
+    known = dict(zip(signature.operands, signature.inputs, strict=True)) | {name: name for name in ("result", *signature.params, *signature.statics)}
+    names = tuple(inspect.signature(function).parameters)
+    for name in names:
+        if name not in known:
+            raise TypeError(f"a partial takes operands, keyword-only arguments and 'result' by name; there is no {name!r}{definition(function)}")
+
+    def partial(**named: Any) -> Expr:
+        values = {name: named[known[name]] for name in names}
+        (found,) = call_traced(copy, function, (), {name: value.value if isinstance(value, Static) else value for name, value in values.items()})
+        return found
+
+    kinds = inspect.Parameter
+    partial.__signature__ = inspect.Signature([kinds(known[name], kinds.KEYWORD_ONLY) for name in names])  # type: ignore[attr-defined]
+    return partial
+
+
 def call_traced(copy: Any, function: Any, args: Sequence[Any], named: dict[str, Any]) -> tuple[Expr, ...]:
     """Call a copy made for tracing; its results as expressions."""
     try:
@@ -150,4 +169,4 @@ def promotion(outputs: Sequence[Expr]) -> str:
     return "default"
 
 
-__all__ = ["Signature", "Static", "call_traced", "located", "promotion", "tracer"]
+__all__ = ["Signature", "Static", "call_traced", "given_partial", "located", "promotion", "tracer"]

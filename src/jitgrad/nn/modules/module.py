@@ -6,7 +6,7 @@ Its parts, in the order in which to read them: `_members.py` (what may be assign
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, TypeVar
 
 from ..._core.dtypes import dtype, float16, float32, float64
@@ -121,10 +121,6 @@ class Module(Calls, State, Tree, Members):
                     grad.requires_grad_(False)
                 grad.zero_()
 
-    def share_memory(self: Self) -> Self:
-        """Nothing to do: memory is shared by forking."""
-        return self
-
     # ---- conversions ----
     def _apply(self: Self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
         """Put `fn(tensor)` in the place of the data of every parameter, gradient and buffer."""
@@ -207,8 +203,8 @@ class Module(Calls, State, Tree, Members):
         children = [f"({name}): {indent(repr(module))}" for name, module in self._modules.items()]
         return printed(self._get_name(), extra, children)
 
-    def __dir__(self) -> Iterator[str]:
-        return iter(sorted(name for name in object.__dir__(self) if not name[0].isdigit()))
+    def __dir__(self) -> list[str]:
+        return [name for name in super().__dir__() if not name[0].isdigit()]
 
 
 def indent(text: str) -> str:

@@ -1,0 +1,1 @@
+"""Nodes, modes, hooks, version counters, and the run of a backward."""

@@ -1,0 +1,1 @@
+"""Kernels: arrays in, arrays out. The only package that imports Numba, when the first kernel is needed."""

@@ -1,0 +1,341 @@
+"""The graph of a traced run: values, how they are read, and the operations between them.
+
+A `Value` is an array that is written once. A `View` reads one: for each axis of the view a stride in elements over the value's memory, and an
+offset; `terms` add what index tensors say (gathering). An operation (`Map`, `Reduce`, `Gemm` ...) reads views and makes values; in the
+graph nothing is ever overwritten. What the run changed for good (parameters, buffers, `.grad`) is a list of `Write` at the end.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from .._expr import Expr
+
+Shape = tuple[int, ...]
+
+
+class Unsupported(Exception):
+    """What the compiler has no form for; the text completes "runs eagerly: ..."."""
+
+
+def contiguous_strides(shape: Shape) -> Shape:
+    """Strides in elements of a C-contiguous array."""
+    steps, step = [], 1
+    for n in reversed(shape):
+        steps.append(step)
+        step *= n
+    return tuple(reversed(steps))
+
+
+@dataclass(eq=False)
+class Source:
+    """Where a value that no operation makes comes from.
+
+    `kind`: "arg" (with `position`), "captured" (with `tensor`), "number" (with `number`, the same for all elements), "constant" (with `array`).
+    """
+
+    kind: str
+    position: int = -1
+    tensor: Any = None
+    number: float = 0.0
+    array: Any = None
+
+
+@dataclass(eq=False)
+class Value:
+    """An array that one operation, or a source, gives."""
+
+    number: int
+    shape: Shape
+    dtype: np.dtype[Any]
+    name: str
+    op: Operation | None = None
+    source: Source | None = None
+    strides: Shape = ()
+
+    @property
+    def numel(self) -> int:
+        return math.prod(self.shape)
+
+    @property
+    def label(self) -> str:
+        """The name of its variable in the generated code."""
+        return f"{self.name}_{self.number}"
+
+    def whole(self) -> View:
+        """All of it."""
+        return View(self, self.shape, self.strides)
+
+    def __repr__(self) -> str:
+        return f"%{self.label}: {self.dtype.name}{list(self.shape)}"
+
+
+@dataclass(frozen=True)
+class Term:
+    """A part of an address that an index tensor gives: stride * index, for an axis of `bound` elements. Strides of `index` are per axis of the view."""
+
+    index: View
+    stride: int
+    bound: int
+
+
+@dataclass(frozen=True)
+class View:
+    """A way to read a value."""
+
+    value: Value
+    shape: Shape
+    strides: Shape
+    offset: int = 0
+    terms: tuple[Term, ...] = ()
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether it reads all elements in the order of memory."""
+        value = self.value
+        return not self.terms and self.offset == 0 and self.shape == value.shape and (self.strides == value.strides or value.numel <= 1)
+
+    def broadcast(self, shape: Shape) -> View:
+        """Read as if repeated to a shape it is known to broadcast to."""
+        if shape == self.shape:
+            return self
+        lead = len(shape) - len(self.shape)
+        strides = tuple(0 if n == 1 != m else s for n, m, s in zip(self.shape, shape[lead:], self.strides, strict=True))
+        terms = tuple(Term(term.index.broadcast(shape), term.stride, term.bound) for term in self.terms)
+        return View(self.value, shape, (0,) * lead + strides, self.offset, terms)
+
+    @property
+    def constant(self) -> float | None:
+        """The number that all elements are, where that is known."""
+        source = self.value.source
+        return source.number if source is not None and source.kind == "number" else None
+
+
+@dataclass(eq=False)
+class Operation:
+    """What makes values out of views. `line` is the user's line it came from."""
+
+    outs: list[Value]
+    line: str = ""
+
+    @property
+    def reads(self) -> list[View]:
+        raise NotImplementedError
+
+    def describe(self) -> str:
+        raise NotImplementedError
+
+
+@dataclass(eq=False)
+class Map(Operation):
+    """One expression per element, computed in `compute`; `operands` have the shape of the result. `raw` are read in their own dtype.
+
+    `iota` names variables that are the position along an axis.
+    """
+
+    expr: Expr = None  # type: ignore[assignment]
+    operands: dict[str, View] = field(default_factory=dict)
+    compute: np.dtype[Any] = np.dtype(np.float32)
+    raw: frozenset[str] = frozenset()
+    iota: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def reads(self) -> list[View]:
+        return list(self.operands.values())
+
+    def describe(self) -> str:
+        return f"{self.expr!r} of " + ", ".join(f"{name}={view.value.label}{list(view.strides)}" for name, view in self.operands.items())
+
+
+@dataclass(eq=False)
+class Reduce(Operation):
+    """Sum ("sum", times `scale`), maximum or minimum over axes of a view, ascending; the result has the remaining axes."""
+
+    kind: str = "sum"
+    operand: View = None  # type: ignore[assignment]
+    axes: Shape = ()
+    divisor: float = 1.0
+
+    @property
+    def reads(self) -> list[View]:
+        return [self.operand]
+
+    def describe(self) -> str:
+        return f"{self.kind} of {self.operand.value.label} over {list(self.axes)}" + (f" / {self.divisor:g}" if self.divisor != 1 else "")
+
+
+@dataclass(eq=False)
+class Gemm(Operation):
+    """A product of matrices, or of stacks of them, by BLAS; each operand is row-major or the transpose of that."""
+
+    a: View = None  # type: ignore[assignment]
+    b: View = None  # type: ignore[assignment]
+
+    @property
+    def reads(self) -> list[View]:
+        return [self.a, self.b]
+
+    def describe(self) -> str:
+        return f"{self.a.value.label}{list(self.a.shape)} @ {self.b.value.label}{list(self.b.shape)}"
+
+
+@dataclass(eq=False)
+class Collect(Operation):
+    """`base` (zeros for None) with the elements of `part` added, or written, at the places that `place`, a view of the result, gives."""
+
+    base: View | None = None
+    part: View = None  # type: ignore[assignment]
+    strides: Shape = ()
+    offset: int = 0
+    terms: tuple[Term, ...] = ()
+    add: bool = True
+
+    @property
+    def reads(self) -> list[View]:
+        return [*([self.base] if self.base is not None else []), self.part, *(term.index for term in self.terms)]
+
+    def describe(self) -> str:
+        return f"{'add' if self.add else 'put'} {self.part.value.label} into {'zeros' if self.base is None else self.base.value.label}"
+
+
+@dataclass(eq=False)
+class Update(Operation):
+    """An optimizer's rule: new values of arrays of one size, element by element. `numbers` maps its params to scalars of the program."""
+
+    exprs: tuple[Expr, ...] = ()
+    operands: dict[str, View] = field(default_factory=dict)
+    numbers: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def reads(self) -> list[View]:
+        return list(self.operands.values())
+
+    def describe(self) -> str:
+        return "update of " + ", ".join(view.value.label for view in self.operands.values())
+
+
+@dataclass(eq=False)
+class Check:
+    """Index tensors that must lie in [low, high) or equal `ignored`; `error` makes the exception from the value and its position."""
+
+    index: View
+    low: int
+    high: int
+    ignored: int | None
+    error: Any
+
+
+@dataclass(eq=False)
+class Write:
+    """A change that outlasts the call: `value` becomes the contents of a captured tensor; `bumps` writes are counted."""
+
+    source: Source
+    value: Value
+
+
+class Graph:
+    """Values and operations in the order of the trace; equal operations are one."""
+
+    def __init__(self) -> None:
+        self.values: list[Value] = []
+        self.operations: list[Operation] = []
+        self.sources: list[Value] = []
+        self.checks: list[Check] = []
+        self.line = ""
+        self._known: dict[Any, Any] = {}
+
+    def value(self, shape: Shape, dtype: np.dtype[Any], name: str, **rest: Any) -> Value:
+        """A new value."""
+        rest.setdefault("strides", contiguous_strides(shape))
+        made = Value(len(self.values), tuple(shape), np.dtype(dtype), name, **rest)
+        self.values.append(made)
+        if made.source is not None:
+            self.sources.append(made)
+        return made
+
+    def number(self, number: float, shape: Shape, dtype: np.dtype[Any]) -> View:
+        """The same number everywhere."""
+        key = ("number", repr(number), np.dtype(dtype))
+        if key not in self._known:
+            self._known[key] = self.value((), dtype, "number", source=Source("number", number=number))
+        return View(self._known[key], shape, (0,) * len(shape))
+
+    def add(self, operation: Operation, key: Any = None) -> Operation:
+        """Append an operation, or find the equal one that is there."""
+        if key is not None:
+            known = self._known.get(key)
+            if known is not None:
+                self.values = [value for value in self.values if value not in operation.outs] if False else self.values
+                return known  # type: ignore[no-any-return]
+            self._known[key] = operation
+        operation.line = self.line
+        for out in operation.outs:
+            out.op = operation
+        self.operations.append(operation)
+        return operation
+
+    # ---- the operations that lowerings use
+    def map(self, name: str, expr: Expr, operands: dict[str, View], shape: Shape, dtype: Any, compute: Any = None, raw: Sequence[str] = (),
+            iota: dict[str, int] | None = None) -> View:  # fmt: skip
+        """A new elementwise value."""
+        dtype = np.dtype(dtype)
+        compute = np.dtype(compute or dtype)
+        operands = {key: view.broadcast(shape) for key, view in operands.items()}
+        known = ("map", expr, tuple(operands.items()), shape, dtype, compute, tuple(raw), tuple((iota or {}).items()))
+        found = self._known.get(known)
+        if found is None:
+            out = self.value(shape, dtype, name)
+            found = self.add(Map([out], expr=expr, operands=operands, compute=compute, raw=frozenset(raw), iota=iota or {}), known)
+        return found.outs[0].whole()  # type: ignore[no-any-return]
+
+    def reduce(self, kind: str, operand: View, axes: Sequence[int], keepdim: bool = False, divisor: float = 1.0, name: str = "", dtype: Any = None) -> View:
+        """A reduction over axes; the view has them with length 1 if `keepdim`."""
+        axes = tuple(sorted(axes))
+        kept = tuple(n for k, n in enumerate(operand.shape) if k not in axes)
+        known = ("reduce", kind, operand, axes, divisor, dtype)
+        found = self._known.get(known)
+        if found is None:
+            out = self.value(kept, dtype or operand.value.dtype, name or kind)
+            found = self.add(Reduce([out], kind=kind, operand=operand, axes=axes, divisor=divisor), known)
+        view = found.outs[0].whole()
+        if not keepdim:
+            return view  # type: ignore[no-any-return]
+        steps = iter(view.strides)
+        shape = tuple(1 if k in axes else n for k, n in enumerate(operand.shape))
+        return View(view.value, shape, tuple(0 if k in axes else next(steps) for k in range(len(shape))))
+
+    def gemm(self, a: View, b: View, name: str = "mm") -> View:
+        """A product; operands that BLAS can't read as they lie are copied first."""
+        a, b = self.stored(a), self.stored(b)
+        known = ("gemm", a, b)
+        found = self._known.get(known)
+        if found is None:
+            out = self.value((*a.shape[:-1], b.shape[-1]), a.value.dtype, name)
+            found = self.add(Gemm([out], a=a, b=b), known)
+        return found.outs[0].whole()  # type: ignore[no-any-return]
+
+    def stored(self, view: View) -> View:
+        """The view itself where a row or a column of it is contiguous, else a copy."""
+        rows, columns = view.shape[-2:]
+        down, across = view.strides[-2:]
+        plain = not view.terms and view.constant is None
+        fits = (across == 1 or columns == 1) and (down >= columns or rows == 1)
+        turned = (down == 1 or rows == 1) and (across >= rows or columns == 1)
+        return view if plain and (fits or turned) else self.copy(view)
+
+    def copy(self, view: View, dtype: Any = None, name: str = "copy") -> View:
+        """The elements of a view in a value of their own."""
+        from .._expr import var  # noqa: F811
+
+        return self.map(name, var("x"), {"x": view}, view.shape, dtype or view.value.dtype)
+
+    def value_of(self, view: View) -> Value:
+        """A value with exactly the view's elements in C order."""
+        if view.is_whole and view.constant is None and view.strides == contiguous_strides(view.shape):
+            return view.value
+        return self.copy(view).value
