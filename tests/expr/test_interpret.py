@@ -22,7 +22,7 @@ def test_every_atom_has_a_numpy_function():
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("name", [n for n, a in ATOMS.items() if a.arity < 3 and n != "zmul"])
+@pytest.mark.parametrize("name", [n for n, a in ATOMS.items() if a.arity < 3 and n != "zmul" and a.gives != "i"])
 def test_values_are_torchs(name, dtype):
     torch = pytest.importorskip("torch", reason="torch is the oracle of this test")
     function = {

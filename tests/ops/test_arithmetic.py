@@ -9,7 +9,7 @@ import jitgrad
 from jitgrad import tensor
 
 INF, NAN = math.inf, math.nan
-I = tensor([1, -2, 3])
+INT = tensor([1, -2, 3])
 B = tensor([True, False, True])
 F = tensor([1.0, -2.0, 3.0])
 
@@ -27,20 +27,20 @@ def same(result, expected):
         (lambda: 1 - B, RuntimeError, "with a bool tensor is not supported"),
         (lambda: -B, RuntimeError, "Negation, the `-` operator, on a bool tensor"),
         (lambda: +B, RuntimeError, "The `\\+` operator, on a bool tensor"),
-        (lambda: B.abs(), NotImplementedError, "\"abs_cpu\" not implemented for 'Bool'"),
+        (B.abs, NotImplementedError, "\"abs_cpu\" not implemented for 'Bool'"),
         (lambda: B // B, NotImplementedError, "\"div_floor_cpu\" not implemented for 'Bool'"),
         (lambda: B.pow(B), NotImplementedError, "\"pow\" not implemented for 'Bool'"),
-        (lambda: I**-1, RuntimeError, "Integers to negative integer powers are not allowed"),
-        (lambda: I // 0, RuntimeError, "ZeroDivisionError"),
-        (lambda: I % 0, RuntimeError, "ZeroDivisionError"),
-        (lambda: I.fmod(0), RuntimeError, "ZeroDivisionError"),
-        (lambda: jitgrad.div(I, 0, rounding_mode="trunc"), RuntimeError, "ZeroDivisionError"),
+        (lambda: INT**-1, RuntimeError, "Integers to negative integer powers are not allowed"),
+        (lambda: INT // 0, RuntimeError, "ZeroDivisionError"),
+        (lambda: INT % 0, RuntimeError, "ZeroDivisionError"),
+        (lambda: INT.fmod(0), RuntimeError, "ZeroDivisionError"),
+        (lambda: jitgrad.div(INT, 0, rounding_mode="trunc"), RuntimeError, "ZeroDivisionError"),
         (lambda: jitgrad.div(F, 2, rounding_mode="up"), RuntimeError, "div expected rounding_mode to be one of None"),
-        (lambda: jitgrad.add(I, I, alpha=0.5), RuntimeError, "For integral input tensors, argument alpha must not be"),
-        (lambda: jitgrad.add(I, I, alpha=1.0), RuntimeError, "For integral input tensors, argument alpha must not be"),
+        (lambda: jitgrad.add(INT, INT, alpha=0.5), RuntimeError, "For integral input tensors, argument alpha must not be"),
+        (lambda: jitgrad.add(INT, INT, alpha=1.0), RuntimeError, "For integral input tensors, argument alpha must not be"),
         (lambda: jitgrad.add(F, F, alpha=True), RuntimeError, "Boolean alpha only supported for Boolean results"),
-        (lambda: jitgrad.addcdiv(I, I, I), RuntimeError, "Integer division with addcdiv is no longer supported"),
-        (lambda: I.round(decimals=1), NotImplementedError, "\"round_cpu\" not implemented for 'Long'"),
+        (lambda: jitgrad.addcdiv(INT, INT, INT), RuntimeError, "Integer division with addcdiv is no longer supported"),
+        (lambda: INT.round(decimals=1), NotImplementedError, "\"round_cpu\" not implemented for 'Long'"),
         (lambda: F & F, NotImplementedError, "\"bitwise_and_cpu\" not implemented for 'Float'"),
         (lambda: ~F, TypeError, "only implemented on integer and Boolean-type tensors"),
         (lambda: F + "a", TypeError, "unsupported operand"),
@@ -155,10 +155,10 @@ def test_a_floor_division_has_no_derivative():
 
 def test_alpha_and_value():
     assert jitgrad.add(F, F, alpha=2).tolist() == [3, -6, 9]
-    assert jitgrad.sub(I, I, alpha=3).tolist() == [-2, 4, -6]
+    assert jitgrad.sub(INT, INT, alpha=3).tolist() == [-2, 4, -6]
     assert jitgrad.rsub(F, 1, alpha=2).tolist() == [-1, 5, -5]
     assert jitgrad.add(B, B, alpha=2).tolist() == [True, False, True]
-    assert jitgrad.addcmul(I, I, I, value=2.7).tolist() == [3, 6, 21]
+    assert jitgrad.addcmul(INT, INT, INT, value=2.7).tolist() == [3, 6, 21]
     assert jitgrad.add(2, F).tolist() == [3, 0, 5]
 
 

@@ -70,25 +70,25 @@ UNARY = [
     ("elu", lambda x: jitgrad.elu(x - 1, 1.5), "EluBackward0", None),
     ("selu", lambda x: jitgrad.selu(x - 1), "EluBackward0", None),
     ("celu", lambda x: jitgrad.celu(x - 1, 1.3), "CeluBackward0", None),
-    ("gelu", lambda x: jitgrad.gelu(x), "GeluBackward0", "x"),
+    ("gelu", jitgrad.gelu, "GeluBackward0", "x"),
     ("gelu tanh", lambda x: jitgrad.gelu(x, approximate="tanh"), "GeluBackward0", "x"),
-    ("silu", lambda x: jitgrad.silu(x), "SiluBackward0", "x"),
-    ("mish", lambda x: jitgrad.mish(x), "MishBackward0", "x"),
+    ("silu", jitgrad.silu, "SiluBackward0", "x"),
+    ("mish", jitgrad.mish, "MishBackward0", "x"),
     ("softplus", lambda x: jitgrad.softplus(x, 2.0), "SoftplusBackward0", "x"),
-    ("logsigmoid", lambda x: jitgrad.logsigmoid(x), "LogSigmoidBackward0", "x"),
-    ("hardtanh", lambda x: jitgrad.hardtanh(x), "HardtanhBackward0", "x"),
-    ("hardsigmoid", lambda x: jitgrad.hardsigmoid(x), "HardsigmoidBackward0", "x"),
-    ("hardswish", lambda x: jitgrad.hardswish(x), "HardswishBackward0", "x"),
-    ("softsign", lambda x: jitgrad.softsign(x), "DivBackward0", None),
-    ("hardshrink", lambda x: jitgrad.hardshrink(x), "HardshrinkBackward0", "x"),
-    ("softshrink", lambda x: jitgrad.softshrink(x), "SoftshrinkBackward0", "x"),
+    ("logsigmoid", jitgrad.logsigmoid, "LogSigmoidBackward0", "x"),
+    ("hardtanh", jitgrad.hardtanh, "HardtanhBackward0", "x"),
+    ("hardsigmoid", jitgrad.hardsigmoid, "HardsigmoidBackward0", "x"),
+    ("hardswish", jitgrad.hardswish, "HardswishBackward0", "x"),
+    ("softsign", jitgrad.softsign, "DivBackward0", None),
+    ("hardshrink", jitgrad.hardshrink, "HardshrinkBackward0", "x"),
+    ("softshrink", jitgrad.softshrink, "SoftshrinkBackward0", "x"),
     ("threshold", lambda x: jitgrad.threshold(x, 1.0, 9.0), "ThresholdBackward0", "x"),
 ]
 BINARY = [
     ("add", lambda x, y: x + y, "AddBackward0", ""),
     ("sub", lambda x, y: x - y, "SubBackward0", ""),
     ("add alpha", lambda x, y: x.add(y, alpha=3), "AddBackward0", ""),
-    ("rsub", lambda x, y: jitgrad.rsub(x, y), "RsubBackward0", ""),
+    ("rsub", jitgrad.rsub, "RsubBackward0", ""),
     ("mul", lambda x, y: x * y, "MulBackward0", "xy"),
     ("div", lambda x, y: x / y, "DivBackward0", "xy"),
     ("pow", lambda x, y: x**y, "PowBackward1", "xyr"),
@@ -151,32 +151,8 @@ class TestEach:
             found = 0.0 if second is None else second[place].item()
             assert found == pytest.approx(expected, rel=1e-4, abs=1e-6)
 
-    def test_saved_values(self, call, count, node, saved):
-        if saved is None:
-            pytest.skip("the op's own operands are not x and y")
-        for letter in "xyr"[: count + 1] if count == 2 else "xr":
-            inputs = [leaf(a) * 1 for a in (X, Y)[:count]]
-            result = call(*inputs)
-            {"x": inputs[0], "y": inputs[-1], "r": result}[letter].detach().add_(1)
-            if letter in saved:
-                with pytest.raises(RuntimeError, match="modified by an inplace operation"):
-                    result.sum().backward()
-            else:
-                result.sum().backward()
-
-    def test_layouts_and_dtypes_agree(self, call, count, node, saved):
+    def test_dtypes_agree(self, call, count, node, saved):
         expected = call(*[tensor(a) for a in (X, Y)[:count]])
-        gaps = [leaf(np.stack([a, np.full(a.size, np.nan)], 1)) for a in (X, Y)[:count]]
-        strided = [x[:, 0] for x in gaps]
-        assert not strided[0].is_contiguous()
-        result = call(*strided)
-        np.testing.assert_allclose(result.detach().numpy(), expected.numpy(), rtol=1e-12)
-        result.sum().backward()
-        plain = [leaf(a) for a in (X, Y)[:count]]
-        call(*plain).sum().backward()
-        for x, y in zip(gaps, plain, strict=True):
-            np.testing.assert_allclose(x.grad[:, 0].numpy(), y.grad.numpy(), rtol=1e-12)
-            assert x.grad[:, 1].tolist() == [0, 0, 0, 0]
         for kind, tolerance in ((np.float32, 2e-5), (np.float16, 4e-3)):
             inputs = [leaf(a.astype(kind)) for a in (X, Y)[:count]]
             result = call(*inputs)
@@ -185,15 +161,50 @@ class TestEach:
             result.sum().backward()
             assert inputs[0].grad.dtype is inputs[0].dtype
 
-    def test_scalars_and_nothing(self, call, count, node, saved):
-        if "tensor([" in str(call.__code__.co_consts) or node in ("WhereBackward0", "PreluKernelBackward0"):
-            pytest.skip("an operand of fixed shape")
-        for shape in ((), (0,), (3, 0, 2)):
-            inputs = [leaf(np.full(shape, a[0])) for a in (X, Y)[:count]]
-            result = call(*inputs)
-            assert result.shape == shape
-            result.backward(jitgrad.ones_like(result))
-            assert inputs[0].grad.shape == shape
+
+# those whose own operands are x and y
+SAVING = [case for case in ALL if case.values[3] is not None]
+# those without an operand of fixed shape
+SHAPELESS = [case for case in ALL if case.values[2] not in ("WhereBackward0", "PreluKernelBackward0")]
+
+
+@pytest.mark.parametrize(("call", "count", "node", "saved"), SAVING)
+def test_saved_values(call, count, node, saved):
+    for letter in "xyr"[: count + 1] if count == 2 else "xr":
+        inputs = [leaf(a) * 1 for a in (X, Y)[:count]]
+        result = call(*inputs)
+        {"x": inputs[0], "y": inputs[-1], "r": result}[letter].detach().add_(1)
+        if letter in saved:
+            with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+                result.sum().backward()
+        else:
+            result.sum().backward()
+
+
+@pytest.mark.parametrize(("call", "count", "node", "saved"), SHAPELESS)
+def test_scalars_and_nothing(call, count, node, saved):
+    for shape in ((), (0,), (3, 0, 2)):
+        inputs = [leaf(np.full(shape, a[0])) for a in (X, Y)[:count]]
+        result = call(*inputs)
+        assert result.shape == shape
+        result.backward(jitgrad.ones_like(result))
+        assert inputs[0].grad.shape == shape
+
+
+@pytest.mark.parametrize(("call", "count", "node", "saved"), ALL[::8])
+def test_strided_operands(call, count, node, saved):
+    expected = call(*[tensor(a) for a in (X, Y)[:count]])
+    gaps = [leaf(np.stack([a, np.full(a.size, np.nan)], 1)) for a in (X, Y)[:count]]
+    strided = [x[:, 0] for x in gaps]
+    assert not strided[0].is_contiguous()
+    result = call(*strided)
+    np.testing.assert_allclose(result.detach().numpy(), expected.numpy(), rtol=1e-12)
+    result.sum().backward()
+    plain = [leaf(a) for a in (X, Y)[:count]]
+    call(*plain).sum().backward()
+    for x, y in zip(gaps, plain, strict=True):
+        np.testing.assert_allclose(x.grad[:, 0].numpy(), y.grad.numpy(), rtol=1e-12)
+        assert x.grad[:, 1].tolist() == [0, 0, 0, 0]
 
 
 # ---------------------------------------------------------------- broadcasting

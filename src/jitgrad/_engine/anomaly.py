@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import traceback
+import linecache
+import os
+import sys
 import warnings
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from .run import Run
 
 
-PACKAGE: Final = str(Path(__file__).parent.parent)  # frames of the library itself are of no interest
+PACKAGE: Final = os.path.dirname(os.path.dirname(__file__))  # frames of the library itself are of no interest
 
 
 class Settings(NamedTuple):
@@ -25,10 +26,23 @@ class Settings(NamedTuple):
     check_nan: bool
 
 
+def called_from() -> str:
+    """The stack outside the library as a traceback shows it, the outermost call first."""
+    lines: list[str] = []
+    frame = sys._getframe(1)
+    while frame is not None:
+        code = frame.f_code
+        if not code.co_filename.startswith(PACKAGE):
+            text = linecache.getline(code.co_filename, frame.f_lineno, frame.f_globals).strip()
+            lines.append(f'  File "{code.co_filename}", line {frame.f_lineno}, in {code.co_name}\n' + (f"    {text}\n" if text else ""))
+        frame = frame.f_back  # type: ignore[assignment]
+    return "".join(reversed(lines))
+
+
 def note(node: Node) -> None:
     """Remember where an op was called, and by which backward if it was one."""
     extras = node._extras()
-    extras.traceback = "".join(traceback.format_list([frame for frame in traceback.extract_stack() if not frame.filename.startswith(PACKAGE)]))
+    extras.traceback = called_from()
     run = modes.LOCAL.run
     if run is not None:
         extras.parent = run.current

@@ -22,14 +22,14 @@ Partial: TypeAlias = Callable[..., Expr]
 Tangent: TypeAlias = Expr | None  # None: a zero that derivation knows to be one
 TangentRule: TypeAlias = Callable[[Expr, tuple[Expr, ...], tuple[Tangent, ...]], Tangent]
 
-REAL, CONDITION = "r", "c"
+REAL, INTEGER, CONDITION = "r", "i", "c"
 
 
 @dataclass(frozen=True, slots=True)
 class Atom:
     """One primitive.
 
-    name: its `Expr.op`. takes, gives: one letter per operand and for the result, 'r' a number, 'c' a condition.
+    name: its `Expr.op`. takes, gives: one letter per operand and for the result, 'r' a number, 'i' an integer, 'c' a condition.
     emit: template of the kernel-language expression. partials: one entry per operand, None where declared zero.
     tangent: replaces the sum of partial times tangent. finite: finite operands give a finite result.
     """
@@ -274,10 +274,10 @@ _atom("fmod", "fmod({0}, {1})", _one, lambda out, x, y: -s.trunc(x / y))
 _atom("remainder", "remainder({0}, {1})", _one, lambda out, x, y: -s.floor_divide(x, y))
 _atom("copysign", "copysign({0}, {1})", lambda out, x, y: s.where(x == 0, 0.0, out / x), None, finite=True)
 
-# ---- bits of integers; no float kernel is ever asked for
+# ---- bits of integers and truth values; floats have none
 for _name, _sign in (("and", "&"), ("or", "|"), ("xor", "^"), ("left_shift", "<<"), ("right_shift", ">>")):
-    _atom(f"bitwise_{_name}", "{0} " + _sign + " {1}", None, None, finite=True)
-_atom("bitwise_not", "~{0}", None, finite=True)
+    ATOMS[f"bitwise_{_name}"] = Atom(f"bitwise_{_name}", "ii", INTEGER, "{0} " + _sign + " {1}", (None, None), finite=True)
+ATOMS["bitwise_not"] = Atom("bitwise_not", "i", INTEGER, "~{0}", (None,), finite=True)
 
 # ---- conditions
 for _name, _sign in (("lt", "<"), ("le", "<="), ("gt", ">"), ("ge", ">="), ("eq", "=="), ("ne", "!=")):

@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from .atoms import ATOMS, REAL, lower_powers
+from .atoms import ATOMS, CONDITION, lower_powers
 from .node import Expr, Number, topological
 
 Array: TypeAlias = "np.ndarray[Any, np.dtype[Any]]"
@@ -60,9 +60,9 @@ def _apply(node: Expr, values: Mapping[Expr, Value], compute: np.dtype[Any]) -> 
     operands = []
     for arg, kind in zip(node.args, ATOMS[node.op].takes, strict=True):
         value = values[arg]
-        if kind == REAL and value.dtype == np.bool_ and compute.kind != "b":
+        if kind != CONDITION and value.dtype == np.bool_ and compute.kind != "b":
             value = value.astype(compute)
-        elif kind != REAL and value.dtype != np.bool_:
+        elif kind == CONDITION and value.dtype != np.bool_:
             value = value != 0
         operands.append(value)
     return NUMPY[node.op](*operands)

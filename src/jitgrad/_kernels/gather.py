@@ -36,3 +36,37 @@ def add_at(x: Any, index: Any, out: Any) -> None:
     for k in range(n):
         r[q[k]] += p[k]
     restore(token)
+
+
+@kernel("bibnnnn")
+def take_along(x: Any, index: Any, out: Any, outer: int, length: int, count: int, inner: int) -> None:
+    """out[o, k, j] = x[o, index[o, k, j], j], for x of shape (outer, length, inner) and an index of shape (outer, count, inner)."""
+    p = data(x)
+    q = data(index)
+    r = data(out)
+    token = release(size(index))
+    for o in range(outer):
+        source = offset(p, o * length * inner)
+        for k in range(count):
+            places = offset(q, (o * count + k) * inner)
+            target = offset(r, (o * count + k) * inner)
+            for j in range(inner):
+                target[j] = source[places[j] * inner + j]
+    restore(token)
+
+
+@kernel("bibnnnn")
+def add_along(x: Any, index: Any, out: Any, outer: int, length: int, count: int, inner: int) -> None:
+    """out[o, index[o, k, j], j] += x[o, k, j]: the transpose of `take_along`; repeated indices add up in order."""
+    p = data(x)
+    q = data(index)
+    r = data(out)
+    token = release(size(index))
+    for o in range(outer):
+        target = offset(r, o * length * inner)
+        for k in range(count):
+            places = offset(q, (o * count + k) * inner)
+            source = offset(p, (o * count + k) * inner)
+            for j in range(inner):
+                target[places[j] * inner + j] += source[j]
+    restore(token)

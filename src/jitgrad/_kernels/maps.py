@@ -9,7 +9,6 @@ import numpy as np
 
 from .._expr import Expr
 from .elementwise import flat_source, interpreted, spec_of, strided_source
-from .opaque import definitions
 from .registry import Function, Kernel, header
 
 FLOATS = "fd"  # other dtypes are interpreted: integers wrap and check divisors, halves are computed in float32
@@ -22,6 +21,8 @@ def map_kernel(name: str, outputs: tuple[Expr, ...], inputs: tuple[str, ...], pa
     name = f"map_{name}"  # the kernel of tanh must not hide the function tanh that it calls
 
     def source(dtype: np.dtype[Any]) -> str:
+        from .opaque import definitions  # as late as numba itself: `import jitgrad` does without
+
         text, words = write(name, outputs, inputs, params, conditions)
         return header(name, dtype, words) + definitions(words) + text
 

@@ -55,13 +55,35 @@ def layer_norm(x: Any, weight: Any, bias: Any, rows: int, width: int, eps: float
     restore(token)
 
 
-@kernel("bbbbbnnnbbbd", fast=REASSOCIATE)
+def row_gradient(gr: Any, row: Any, w: Any, weighted: Any, mu: Any, scale: Any, width: Any, end: Any) -> None:
+    """The gradient of one row."""
+    flat = real(0)
+    tilt = real(0)
+    if weighted:
+        for k in range(width):
+            part = gr[k] * w[k]
+            flat += part
+            tilt += part * (row[k] - mu)
+    else:
+        for k in range(width):
+            flat += gr[k]
+            tilt += gr[k] * (row[k] - mu)
+    flat = flat / real(width)
+    tilt = tilt * scale * scale / real(width)
+    if weighted:
+        for k in range(width):
+            end[k] = scale * (gr[k] * w[k] - flat - (row[k] - mu) * tilt)
+    else:
+        for k in range(width):
+            end[k] = scale * (gr[k] - flat - (row[k] - mu) * tilt)
+
+
+@kernel("bbbbbnnnbbbd", fast=REASSOCIATE, uses=(row_gradient,))
 def layer_norm_backward(grad: Any, x: Any, weight: Any, mean: Any, rstd: Any, rows: int, width: int, wanted: int, dx: Any, dw: Any,
                         db: Any, work: Any) -> None:  # fmt: skip
     """The gradients of x (1 in `wanted`), weight (2) and bias (4); dw and db have room for a row each, work for two of float64."""
     g = data(grad)
     p = data(x)
-    w = data(weight)
     means = data(mean)
     scales = data(rstd)
     qx = data(dx)
@@ -70,7 +92,6 @@ def layer_norm_backward(grad: Any, x: Any, weight: Any, mean: Any, rstd: Any, ro
     weighted = size(weight) > 0
     sums = data(work)
     token = release(rows * width)
-    count = real(width)
     if wanted > 1:
         for k in range(2 * width):
             sums[k] = np.float64(0.0)
@@ -86,26 +107,7 @@ def layer_norm_backward(grad: Any, x: Any, weight: Any, mean: Any, rstd: Any, ro
             mu = means[r]
             scale = scales[r]
             if wanted % 2 == 1:
-                end = offset(qx, r * width)
-                flat = real(0)
-                tilt = real(0)
-                if weighted:
-                    for k in range(width):
-                        part = gr[k] * w[k]
-                        flat += part
-                        tilt += part * (row[k] - mu)
-                else:
-                    for k in range(width):
-                        flat += gr[k]
-                        tilt += gr[k] * (row[k] - mu)
-                flat = flat / count
-                tilt = tilt * scale * scale / count
-                if weighted:
-                    for k in range(width):
-                        end[k] = scale * (gr[k] * w[k] - flat - (row[k] - mu) * tilt)
-                else:
-                    for k in range(width):
-                        end[k] = scale * (gr[k] - flat - (row[k] - mu) * tilt)
+                row_gradient(gr, row, data(weight), weighted, mu, scale, width, offset(qx, r * width))
             if wanted > 1:
                 for k in range(width):
                     qb[k] += gr[k]
@@ -210,23 +212,8 @@ def batch_norm(x: Any, weight: Any, bias: Any, mean: Any, variance: Any, batch: 
     restore(token)
 
 
-@kernel("bbbbbnnnsnddbbbb", fast=REASSOCIATE)
-def batch_norm_backward(grad: Any, x: Any, weight: Any, mean: Any, variance: Any, batch: int, channels: int, inner: int, eps: float,
-                        training: int, flat: Any, tilt: Any, scales: Any, dx: Any, dw: Any, db: Any) -> None:  # fmt: skip
-    """The gradients of x, weight and bias; in `training` mean and variance are x's own. `flat`, `tilt`, `scales`: room for a number per channel."""
-    g = data(grad)
-    p = data(x)
-    w = data(weight)
-    m = data(mean)
-    v = data(variance)
-    f = data(flat)
-    t = data(tilt)
-    a = data(scales)
-    qx = data(dx)
-    qw = data(dw)
-    qb = data(db)
-    weighted = size(weight) > 0
-    token = release(batch * channels * inner)
+def channel_sums(g: Any, p: Any, m: Any, batch: Any, channels: Any, inner: Any, f: Any, t: Any) -> None:
+    """f = the sum of g, t = that of g * (x - mean), for each channel."""
     for c in range(channels):
         f[c] = np.float64(0.0)
         t[c] = np.float64(0.0)
@@ -249,20 +236,32 @@ def batch_norm_backward(grad: Any, x: Any, weight: Any, mean: Any, variance: Any
                     two += gr[k] * (row[k] - mu)
                 f[c] += np.float64(one)
                 t[c] += np.float64(two)
+
+
+@kernel("bbbbbnnnsnddbbbb", fast=REASSOCIATE, uses=(channel_sums,))
+def batch_norm_backward(grad: Any, x: Any, weight: Any, mean: Any, variance: Any, batch: int, channels: int, inner: int, eps: float,
+                        training: int, flat: Any, tilt: Any, scales: Any, dx: Any, dw: Any, db: Any) -> None:  # fmt: skip
+    """The gradients of x, weight and bias; in `training` mean and variance are x's own. `flat`, `tilt`, `scales`: room for a number per channel."""
+    g = data(grad)
+    p = data(x)
+    w = data(weight)
+    m = data(mean)
+    v = data(variance)
+    f = data(flat)
+    t = data(tilt)
+    a = data(scales)
+    qx = data(dx)
+    weighted = size(weight) > 0
+    token = release(batch * channels * inner)
+    channel_sums(g, p, m, batch, channels, inner, f, t)
+    share = 1.0 / np.float64(batch * inner) if training != 0 else np.float64(0.0)
     for c in range(channels):
         scale = 1.0 / sqrt(np.float64(v[c]) + eps)
-        qb[c] = real(f[c])
-        qw[c] = real(t[c] * scale)
-        if training != 0:
-            count = np.float64(batch * inner)
-            f[c] = f[c] / count
-            t[c] = t[c] * scale * scale / count
-        else:
-            f[c] = np.float64(0.0)
-            t[c] = np.float64(0.0)
-    for c in range(channels):
-        scale = real(1.0 / sqrt(np.float64(v[c]) + eps))
-        a[c] = scale * w[c] if weighted else scale
+        data(db)[c] = real(f[c])
+        data(dw)[c] = real(t[c] * scale)
+        f[c] = f[c] * share
+        t[c] = t[c] * scale * scale * share
+        a[c] = real(scale) * w[c] if weighted else real(scale)
     for n in range(batch):
         if inner == 1:
             gr = offset(g, n * channels)

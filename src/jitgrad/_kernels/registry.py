@@ -131,7 +131,8 @@ def kernel(spec: str, *, fast: Iterable[str] = (), uses: tuple[Function, ...] = 
 
         def write(dtype: np.dtype[Any]) -> str:
             words = _words_of(function.__code__).union(*(_words_of(helper.__code__) for helper in uses))
-            helpers = "".join(f"@numba.njit(error_model='numpy')\n{_text(helper)}\n\n" for helper in uses)
+            flags = ", ".join(repr(flag) for flag in sorted({"contract", *fast}))
+            helpers = "".join(f"@numba.njit(error_model='numpy', fastmath={{{flags}}})\n{_text(helper)}\n\n" for helper in uses)
             return header(name, dtype, words) + ("import numba\n\n" if uses else "") + helpers + _text(function)
 
         def plain(dtype: np.dtype[Any]) -> Function:

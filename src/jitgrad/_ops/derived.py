@@ -12,7 +12,18 @@ from typing import Any, Final
 
 import numpy as np
 
-from .._expr import Expr, const, derivative, free_params, free_variables, is_condition, scalar, stays_finite, substitute, var
+from .._expr import (
+    Expr,
+    const,
+    derivative,
+    free_params,
+    free_variables,
+    is_condition,
+    scalar,
+    stays_finite,
+    substitute,
+    var,
+)
 from .._kernels.maps import map_kernel
 from .._kernels.registry import Kernel
 
@@ -25,14 +36,15 @@ class Map:
 
     `saves[i]` names what the gradient of differentiable input i reads: inputs, or `result`. `backward(needs)` is the kernel pair that
     computes the needed gradients in one pass, `partial(i)` one of them as a Map, for a recorded backward. A node has `width` edges, of
-    which input k has number `slots[k]`; the others belong to operands that are numbers, which torch counts too.
+    which input k has number `slots[k]`; the others belong to operands that are numbers, which torch counts too. `known` are the constants
+    and flags that the expression was chosen by.
     """
 
     def __init__(self, name: str, node: str, inputs: tuple[str, ...], params: tuple[str, ...], output: Expr, *,
                  conditions: frozenset[str] = frozenset(), keep_result: bool = False,
                  explicit: dict[str, Expr] | None = None, edges: Sequence[str] | None = None, refuses: str = "",
-                 order: int = 0) -> None:  # fmt: skip
-        self.order = order
+                 known: dict[str, Any] | None = None, order: int = 0) -> None:  # fmt: skip
+        self.order, self.known = order, known or {}
         self.name, self.node, self.inputs, self.params, self.output = name, node, inputs, params, output
         self.conditions = conditions
         self.is_condition = is_condition(output) or (output.op == "var" and output.name in conditions)

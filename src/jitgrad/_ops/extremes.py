@@ -141,7 +141,8 @@ for _op in (max_dim_op, min_dim_op):
 def along(function: str, input: Tensor, dim: Any, keepdim: Any, sign: float) -> tuple[Tensor, Tensor]:
     """Extreme values and their indices along an axis."""
     if not isinstance(dim, int) or isinstance(dim, bool) or not hasattr(input, "meta"):
-        raise TypeError(f"{function}() received an invalid combination of arguments - got ({type(input).__name__}, {type(dim).__name__}), but expected one of:\n"
+        given = f"{type(input).__name__}, {type(dim).__name__}"
+        raise TypeError(f"{function}() received an invalid combination of arguments - got ({given}), but expected one of:\n"
                         " * (Tensor input)\n * (Tensor input, Tensor other)\n * (Tensor input, int dim, bool keepdim = False)")  # fmt: skip
     keepdim = check_flag(function, keepdim)
     dim = wrap_dim(dim, input.ndim)

@@ -62,14 +62,19 @@ def _(grad: Array, needs: tuple[bool, bool], key: Key, accumulate: bool) -> tupl
 
 def put_by_key(input: Tensor, key: Key, values: Tensor, accumulate: bool = False) -> Tensor:
     """`input` with `values`, of its dtype, at the places of a key. RuntimeError unless they broadcast to these."""
-    target = key_shape(input.meta.shape, key)
-    shape = values.meta.shape
+    shape = fitting_shape(input.meta.shape, key, values.meta.shape)
+    return index_put_op(input, values if shape == values.meta.shape else values.reshape(shape), key, accumulate)
+
+
+def fitting_shape(input: tuple[int, ...], key: Key, values: tuple[int, ...]) -> tuple[int, ...]:
+    """The shape of values, without ones in front that are too many. RuntimeError unless they broadcast to what a key takes."""
+    target, shape = key_shape(input, key), values
     while len(shape) > len(target) and shape[0] == 1:
         shape = shape[1:]
     if len(shape) > len(target) or any(n not in (1, m) for n, m in zip(reversed(shape), reversed(target), strict=False)):
-        raise RuntimeError(f"shape mismatch: value tensor of shape {bracketed(values.meta.shape)} cannot be broadcast to indexing result of shape "
+        raise RuntimeError(f"shape mismatch: value tensor of shape {bracketed(values)} cannot be broadcast to indexing result of shape "
                            f"{bracketed(target)}")  # fmt: skip
-    return index_put_op(input, values if shape == values.meta.shape else values.reshape(shape), key, accumulate)
+    return shape
 
 
 # ---------------------------------------------------------------- along one axis

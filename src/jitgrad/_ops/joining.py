@@ -113,6 +113,9 @@ def cat(tensors: Any, dim: int = 0, *, axis: int | None = None, out: Any = None)
     found = tensor_list("cat", tensors)
     if not found:
         raise ValueError("torch.cat(): expected a non-empty list of Tensors")
+    meta = found[0].meta
+    if out is None and axis is None and meta.shape and all([x.meta is meta for x in found]):
+        return cat_op(found, wrap_dim(dim, len(meta.shape)), meta.kind)
     for k, x in enumerate(found):
         if not x.ndim:
             raise RuntimeError(f"zero-dimensional tensor (at position {k}) cannot be concatenated")

@@ -17,6 +17,7 @@ from typing import Any, ClassVar, Final
 import numpy as np
 
 from .._core.meta import Meta
+from .parameters import EMPTY, names, parameters
 
 Array = np.ndarray[Any, Any]
 Optional = Array | None
@@ -49,7 +50,6 @@ class Op:
         self.function = function
         self.name = name or function.__name__
         self.node = node or camel(self.name) + "Backward0"
-        self.doc = inspect.getdoc(function) or ""
         self.outputs = outputs
         self.inputs: tuple[str, ...] = ()
         self.statics: tuple[str, ...] = ()
@@ -58,13 +58,18 @@ class Op:
         self.differentiable: tuple[int, ...] = ()
         self._read(function)
 
+    @property
+    def doc(self) -> str:
+        """The declaration's docstring."""
+        return inspect.getdoc(self.function) or ""
+
     def _read(self, function: Function) -> None:
         inputs, statics, differentiable = [], [], []
-        for parameter in inspect.signature(function).parameters.values():
-            role = ROLES.get(str(parameter.annotation))
+        for parameter in parameters(function):
+            role = ROLES.get(parameter.annotation)
             if role is None:
                 statics.append(parameter.name)
-                if parameter.default is not parameter.empty:
+                if parameter.default is not EMPTY:
                     self.defaults[parameter.name] = parameter.default
                 continue
             if role in ("arrays", "indices"):
@@ -99,7 +104,7 @@ class Injected:
 
     def __init__(self, function: Function) -> None:
         self.function = function
-        self.names = tuple(inspect.signature(function).parameters)
+        self.names = names(function)
 
     def __call__(self, values: Mapping[str, Any]) -> Any:
         return self.function(*[values[name] for name in self.names])
@@ -182,7 +187,6 @@ class Adjoint(Op):
         self.function = function.function
         self.name = op.name + "_adjoint"
         self.node = op.node.removesuffix("0") + "Backward0"
-        self.doc = ""
         self.outputs = None
         self.variadic = True
         self.defaults = {}

@@ -8,7 +8,6 @@ no kernel is compiled per number).
 from __future__ import annotations
 
 import functools
-import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
@@ -21,6 +20,7 @@ from .._kernels.maps import reserve_kernel
 from .._kernels.registry import Kernel
 from .derived import RESULT, Array, Map, cast
 from .kinds import OPS, Dispatch, Function, Op
+from .parameters import EMPTY, names, parameters
 
 NUMBERS: Final = (int, float, bool, np.number, np.bool_)
 
@@ -58,13 +58,13 @@ class Elementwise(Op):
                  edges: Sequence[str] = (), constants: Mapping[str, Sequence[float]] | None = None, operator: str = "", aliases: Sequence[str] = (),
                  method: bool = True, public: bool = True, inplace: bool = True, floats: bool = True) -> None:  # fmt: skip
         super().__init__(function, node=node, name=name)
-        parameters = inspect.signature(function).parameters.values()
-        self.inputs = tuple(p.name for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD)
-        keyword = [p for p in parameters if p.kind is p.KEYWORD_ONLY]
+        declared = parameters(function)
+        self.inputs = tuple(p.name for p in declared if not p.keyword)
+        keyword = [p for p in declared if p.keyword]
         self.params = tuple(p.name for p in keyword if not isinstance(p.default, (str, bool, type(None))))
         self.flags = tuple(p.name for p in keyword if p.name not in self.params)
         self.statics = self.params + self.flags
-        self.defaults = {p.name: p.default for p in keyword if p.default is not p.empty}
+        self.defaults = {p.name: p.default for p in keyword if p.default is not EMPTY}
         self.differentiable = tuple(range(len(self.inputs)))
         self.promote, self.keep_result, self.check, self.refuses = promote, keep_result, check, refuses
         self.conditions, self.numbers = frozenset(conditions), frozenset(numbers)
@@ -112,16 +112,17 @@ class Elementwise(Op):
         params = (*(name for name, kind in kinds.items() if kind == "s"), *self.params)
         given: dict[str, Any] = dict(zip(self.flags, flags or [self.defaults.get(name) for name in self.flags], strict=True))
         given |= {name: const(read_number(text)) for name, text in zip((n for n, kind in kinds.items() if kind == "c"), fixed, strict=True)}
+        known = {name: value.value if isinstance(value, Expr) else value for name, value in given.items() if value is not None}
         (output,) = trace(self.function, inputs, params, **given)
         explicit = {}
         for name, function in self.explicit.items():
             if name in inputs:
-                wanted = set(inspect.signature(function).parameters)
+                wanted = set(names(function))
                 (explicit[name],) = trace(function, [n for n in (*inputs, RESULT) if n in wanted], [n for n in params if n in wanted],
                                           **{k: v for k, v in given.items() if k in wanted})  # fmt: skip
         node = self.nodes.get(form.replace("c", "s"))
         return Map(self.name + self._suffix(form, fixed, flags), node or self.node, inputs, params, output, keep_result=self.keep_result,
-                   conditions=self.conditions & set(inputs), explicit=explicit, refuses=self.refuses,
+                   conditions=self.conditions & set(inputs), explicit=explicit, refuses=self.refuses, known=known,
                    edges=[name for name in self.edges if name not in self.conditions and (node is None or name in inputs)])  # fmt: skip
 
     def _suffix(self, form: str, fixed: tuple[str, ...], flags: tuple[Any, ...]) -> str:

@@ -89,8 +89,8 @@ def layer_norm(input: Tensor, normalized_shape: Any, weight: Any = None, bias: A
                                f"normalized_shape = {bracketed(shape)}")  # fmt: skip
     have = input.meta.shape
     if have[len(have) - len(shape) :] != shape or len(have) < len(shape):
-        raise RuntimeError(f"Given normalized_shape={bracketed(shape)}, expected input with shape [*, {', '.join(map(str, shape))}], but got input of "
-                           f"size{bracketed(have)}")  # fmt: skip
+        wanted = ", ".join(map(str, ("*", *shape)))
+        raise RuntimeError(f"Given normalized_shape={bracketed(shape)}, expected input with shape [{wanted}], but got input of size{bracketed(have)}")
     check_kind("LayerNormKernelImpl", input, weight, bias)
     return layer_norm_op(input, weight, bias, len(shape), float(eps))
 
@@ -137,7 +137,8 @@ def batch_norm_op(input: Array, weight: Optional, bias: Optional, mean: Index, v
 
 
 @batch_norm_op.rule
-def _(grad: Tensor, input: Tensor, weight: Any, mean: Tensor, variance: Tensor, training: bool, eps: float, needs: tuple[bool, ...]) -> tuple[Any, ...]:
+def _(grad: Tensor, input: Tensor, weight: Any, mean: Tensor, variance: Tensor, training: bool, eps: float,
+      needs: tuple[bool, ...]) -> tuple[Any, ...]:  # fmt: skip
     dims, along = tuple(k for k in range(input.ndim) if k != 1), (1, -1, *(1,) * (input.ndim - 2))
     weight = None if weight is None else weight.view(along)
     if training:

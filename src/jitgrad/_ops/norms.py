@@ -80,7 +80,7 @@ def _(grad: Tensor, input: Tensor, result: Tensor, order: float, dims: Shape, ke
 @vector_norm_op.fused
 def _(grad: Array, input: Array, result: Array, order: float, dims: Shape) -> Array:
     shape = kept_shape(input.shape, dims, True)
-    return np.asarray(norm_back(grad.reshape(shape), input, result.reshape(shape), order, dims))
+    return norm_back(grad.reshape(shape), input, result.reshape(shape), order, dims)
 
 
 @in_half
@@ -93,14 +93,14 @@ def norm_back(grad: Array, input: Array, norm: Array, order: float, dims: Shape)
         if order == 1:
             return np.asarray(np.sign(input) * grad)
         if order == 2:
-            return input * np.where(norm == 0, kind(0), grad / norm)
+            return np.asarray(input * np.where(norm == 0, kind(0), grad / norm))
         size = np.abs(input)
         if math.isinf(order):
             mask = (size == norm) | np.isnan(size)
             return np.asarray(np.sign(input) * ((grad / mask.sum(dims, keepdims=True).astype(input.dtype)) * mask))
         scale = np.where(norm == 0, kind(0), grad / norm ** kind(order - 1))
         steep = np.sign(input) * size ** kind(order - 1)
-        return (np.where(input == 0, kind(0), steep) if order < 1 else steep) * scale
+        return np.asarray((np.where(input == 0, kind(0), steep) if order < 1 else steep) * scale)
 
 
 @composite(method=False)

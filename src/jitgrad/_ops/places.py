@@ -73,6 +73,35 @@ def element_places(index: Array, dim: int, shape: Shape) -> Array:
     return np.asarray(places)
 
 
+def alongside(index: Array, dim: int, shape: Shape) -> tuple[int, int, int, int] | None:
+    """(outer, length, count, inner) where the index has the shape of the array but along the axis; None for a smaller index."""
+    if len(shape) != index.ndim or any(n != m for axis, (n, m) in enumerate(zip(index.shape, shape, strict=True)) if axis != dim):
+        return None
+    outer, length, inner = as_rows(shape, dim)
+    return outer, length, index.shape[dim] if shape else 1, inner
+
+
+def take_along(array: Array, index: Array, dim: int) -> Array:
+    """out[i, j] = array[index[i, j], j] for dim 0, and so on; the index is within bounds, and maybe smaller than the array."""
+    sizes = alongside(index, dim, array.shape) if array.dtype.char in COMPILED else None
+    if sizes is None or index.size == 0:
+        return take_at(array, element_places(index, dim, array.shape))
+    check_again(index, sizes[1])
+    out = np.empty(index.shape, array.dtype)
+    kernels.take_along[array.dtype](np.ascontiguousarray(array), np.ascontiguousarray(index), out, *sizes)
+    return out
+
+
+def add_along(out: Array, index: Array, dim: int, values: Array) -> None:
+    """out[index[i, j], j] += values[i, j] for dim 0, and so on, for a C-contiguous array."""
+    sizes = alongside(index, dim, out.shape) if out.dtype.char in COMPILED else None
+    if sizes is None or index.size == 0:
+        add_at(out, element_places(index, dim, out.shape), values)
+        return
+    check_again(index, sizes[1])
+    kernels.add_along[out.dtype](np.ascontiguousarray(values), np.ascontiguousarray(index), out, *sizes)
+
+
 def take_at(array: Array, places: Array) -> Array:
     """The elements at flat places, in the shape of `places`."""
     flat = np.ascontiguousarray(array).reshape(-1)

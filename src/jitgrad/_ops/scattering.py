@@ -15,7 +15,7 @@ from .kinds import Array, Index, Tensor, composite, general, linear
 from .outputs import into
 from .shaping import strided_start, strided_window
 from .views import places as strided_places
-from .places import add_at, element_places, outside, take_at
+from .places import add_along, element_places, outside, take_along, take_at
 
 Shape = tuple[int, ...]
 LONG = np.dtype(np.int64)
@@ -24,13 +24,13 @@ LONG = np.dtype(np.int64)
 # ---------------------------------------------------------------- ops
 @linear(node="GatherBackward0", name="_gather")
 def gather_op(input: Array, index: Index, dim: int) -> Array:
-    return take_at(input, element_places(index, dim, input.shape))
+    return take_along(input, index, dim)
 
 
 @gather_op.adjoint
 def _(grad: Array, index: Array, like: Any, dim: int) -> Array:
     full = np.zeros(like[0].shape, grad.dtype)
-    add_at(full, element_places(index, dim, full.shape), grad)
+    add_along(full, index, dim, grad)
     return full
 
 
@@ -79,13 +79,13 @@ def _(grad: Tensor, index: Tensor, dim: int) -> Tensor:
 @linear(node="ScatterAddBackward0", name="_scatter_add")
 def scatter_add_op(input: Array, src: Array, index: Index, dim: int) -> Array:
     result = copied(input)
-    add_at(result, element_places(index, dim, input.shape), box(src, index))
+    add_along(result, index, dim, box(src, index))
     return result
 
 
 @scatter_add_op.adjoint
 def _(grad: Array, needs: tuple[bool, bool], index: Array, like: Any, dim: int) -> tuple[Array | None, Array | None]:
-    taken = padded(take_at(grad, element_places(index, dim, grad.shape)), like[1].shape) if needs[1] else None
+    taken = padded(take_along(grad, index, dim), like[1].shape) if needs[1] else None
     return grad if needs[0] else None, taken
 
 

@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 
 from .._core.shapes import wrap_dim
+from .._kernels import order as kernels
 from .kinds import Array, Index, Tensor, composite, general, linear
 from .outputs import into
-from .places import add_at, element_places, take_at
+from .places import COMPILED, add_along, take_along
 from .results import KthValueResult, SortResult, TopkResult
 
 LONG = np.dtype(np.int64)
@@ -33,6 +34,11 @@ def leading_op(input: Array, dim: int, k: int, largest: bool) -> Array:
     if not input.ndim:
         return np.zeros((), LONG)
     n = input.shape[dim]
+    if input.dtype.char in COMPILED and k <= 32 and input.size:
+        rows = np.ascontiguousarray(np.moveaxis(input, dim, -1))
+        out = np.empty((*rows.shape[:-1], k), LONG)
+        kernels.leading[rows.dtype](rows, rows.size // n, n, k, 1.0 if largest else -1.0, out)
+        return np.ascontiguousarray(np.moveaxis(out, -1, dim))
     if k * 8 > n or n < 64:
         return np.ascontiguousarray(np.take(order_op.function(input, dim, largest), range(k), dim))
     part = np.argpartition(input, n - k if largest else k, dim)
@@ -46,12 +52,12 @@ def at_index(node: str, name: str) -> Any:
 
     @linear(node=node, name=name)
     def op(input: Array, index: Index, dim: int) -> Array:
-        return take_at(input, element_places(index, dim, input.shape))
+        return take_along(input, index, dim)
 
     @op.adjoint
     def _(grad: Array, index: Array, like: Any, dim: int) -> Array:
         full = np.zeros(like[0].shape, grad.dtype)
-        add_at(full, element_places(index, dim, full.shape), grad.reshape(index.shape))
+        add_along(full, index, dim, grad)
         return full
 
     return op
@@ -65,14 +71,14 @@ topk_op = at_index("TopkBackward0", "_topk")
 @linear(node="KthvalueBackward0", name="_kthvalue")
 def kthvalue_op(input: Array, index: Index, dim: int, keepdim: bool) -> Array:
     """`index` has the axis, with length 1."""
-    taken = take_at(input, element_places(index, dim, input.shape))
+    taken = take_along(input, index, dim)
     return taken if keepdim or not taken.ndim else taken.reshape(taken.shape[:dim] + taken.shape[dim + 1 :])
 
 
 @kthvalue_op.adjoint
 def _(grad: Array, index: Array, like: Any, dim: int, keepdim: bool) -> Array:
     full = np.zeros(like[0].shape, grad.dtype)
-    add_at(full, element_places(index, dim, full.shape), grad.reshape(index.shape))
+    add_along(full, index, dim, grad.reshape(index.shape))
     return full
 
 

@@ -100,8 +100,8 @@ def spread_arguments(function: str, input: Tensor, dim: Any, unbiased: Any, keep
     dims = axes_of(dim, input.ndim)
     correction = 1.0 if correction is None else float(correction)
     if counted(input.meta.shape, dims) <= correction and 0 not in kept_shape(input.meta.shape, dims, False):
-        warnings.warn(f"{function}(): degrees of freedom is <= 0. Correction should be strictly less than the reduction factor (input numel divided by "
-                      "output numel).", stacklevel=4)  # fmt: skip
+        warnings.warn(f"{function}(): degrees of freedom is <= 0. Correction should be strictly less than the reduction factor (input numel "
+                      "divided by output numel).", stacklevel=4)  # fmt: skip
     return dims, check_flag(function, keepdim, 3), correction, dim is None or not input.ndim
 
 

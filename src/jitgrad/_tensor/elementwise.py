@@ -17,7 +17,8 @@ from .._engine.node import Node, next_number
 from .._ops.derived import Map, Recipe, compute
 from .._ops.maps import Bound, Elementwise
 from .base import ODD, TensorBase, version_of, wrap
-from .nodes import SELF, MapNode, Recorded, node_class
+from .map_nodes import MapNode
+from .nodes import SELF, Recorded, node_class
 from .saved import inference_refusal, watch
 from .views import edge_of, mark_inference
 

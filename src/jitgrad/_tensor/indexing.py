@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
 from .._core.errors import argument_error
 from .._core.shapes import expand_shape
-from .._ops import indexing, views
-from .base import TensorBase, wrap
+from .._engine import modes
+from .._ops import indexing, places, views
+from .base import ODD, TensorBase, wrap
 from .convert import NUMBER_TYPES
 from .creation import filled
 from .index_parse import Plan, parse_index
-from .inplace import inplace
+from .inplace import check_overlap, check_writable, inplace, overlaps
+from .views import edge_of
 
 Key = tuple[np.ndarray[Any, Any] | None, ...]
 
@@ -50,6 +52,8 @@ def assign(tensor: Any, index: Any, value: Any) -> None:
     Raises RuntimeError where it doesn't, or where writing is refused; TypeError for other values.
     """
     plan = parse_index(tensor.meta.shape, index)
+    if not plan.advanced and write_plainly(tensor, plan, value):
+        return
     target = tensor if covers(plan, tensor.meta.shape) else view_of(tensor, plan)
     if not isinstance(value, TensorBase):
         value = number_tensor(tensor, value)
@@ -57,7 +61,7 @@ def assign(tensor: Any, index: Any, value: Any) -> None:
         if value.meta.numel == 1 and isinstance(index, TensorBase) and index.meta.dtype == np.bool_:
             value = value.to(tensor.meta.kind)
         check_same_dtype(tensor, value)
-        inplace(indexing.put_by_key, "index_put_", target, (key_of(plan), value), {})
+        write_by_key(target, key_of(plan), value, False)
         return
     if not value.meta.shape:
         target.fill_(value)
@@ -68,6 +72,49 @@ def assign(tensor: Any, index: Any, value: Any) -> None:
     if value.meta.shape != plan.shape:
         expand_shape(value.meta.shape, plan.shape, value.type())
     target.copy_(value)
+
+
+def write_plainly(tensor: Any, plan: Plan, value: Any) -> bool:
+    """Write where nothing is recorded: a number, or a tensor of the same dtype and the right shape. Returns whether that was the case."""
+    rare, meta = tensor.rare, tensor.meta
+    if modes.SPECIAL or (rare is not None and (rare is not ODD or overlaps(tensor.array))):
+        return False
+    recording = modes.grad_enabled()
+    if recording and tensor.fn is not None:
+        return False
+    if isinstance(value, TensorBase):
+        if value.meta.dtype != meta.dtype or value.meta.shape != plan.shape or (recording and value.rare is not None):
+            return False
+        if (recording and value.fn is not None) or np.may_share_memory(tensor.array, value.array):
+            return False
+        tensor.array[plan.view] = value.array
+    elif type(value) in _PYTHON_NUMBERS and meta.dtype.char in "fd" and -_LARGE < value < _LARGE:
+        tensor.array[plan.view] = value
+    else:
+        return False
+    tensor._bump()
+    return True
+
+
+_PYTHON_NUMBERS: Final = frozenset((int, float, bool))
+_LARGE: Final = 3e38  # what float32 can hold
+
+
+def write_by_key(target: Any, key: Key, values: Any, accumulate: bool) -> Any:
+    """`target[key] = values`, or `+=`: in place, without a copy of the whole where nothing is recorded."""
+    if modes.SPECIAL or (modes.grad_enabled() and (edge_of(target) is not None or edge_of(values) is not None)):
+        return inplace(indexing.put_by_key, "index_put_", target, (key, values, accumulate), {})
+    check_writable(target, "index_put_")
+    check_overlap(target, values)
+    array = values.array.reshape(indexing.fitting_shape(target.meta.shape, key, values.meta.shape))
+    if not accumulate:
+        target.array[places.numpy_key(key)] = array
+    elif target.array.flags.c_contiguous:
+        places.add_by_key(target.array, key, array)
+    else:
+        np.add.at(target.array, places.numpy_key(key), array)
+    target._bump()
+    return target
 
 
 def covers(plan: Plan, shape: tuple[int, ...]) -> bool:
@@ -112,4 +159,4 @@ def index_put(input: Any, indices: Any, values: Any, accumulate: bool = False) -
 def index_put_(input: Any, indices: Any, values: Any, accumulate: bool = False) -> Any:
     """In-place `index_put`."""
     key = put_arguments("index_put_", input, indices, values)
-    return inplace(indexing.put_by_key, "index_put_", input, (key, values, accumulate), {})
+    return write_by_key(input, key, values, accumulate)

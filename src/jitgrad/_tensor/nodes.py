@@ -18,10 +18,10 @@ from .._engine import modes, versions
 from .._engine.node import LEAF, RELEASED, SECOND_TIME, TOKEN, Node, Port, target
 from .._engine.run import expandable
 from .._engine.versions import Version
-from .._ops.derived import Map, Recipe, cast, compute
+from .._ops.derived import cast
 from .._ops.kinds import Dispatch, General
 from .base import wrap
-from .fields import Fields, as_tensor
+from .fields import Fields
 from .saved import Packed, PackedValues, torch_name, unpacked
 
 Array = np.ndarray[Any, Any]
@@ -188,84 +188,6 @@ def contiguous(array: Array) -> Array:
     return array if array.flags.c_contiguous else np.ascontiguousarray(array)
 
 
-class MapNode(Recorded):
-    """An elementwise op of any shapes and dtypes, with params in `statics`. `same`: the inputs' Metas are the result's."""
-
-    __slots__ = ("recipe", "same")
-    recipe: Recipe
-    same: bool
-
-    @property
-    def map(self) -> Map:
-        """The op's expression for these operands."""
-        return self.recipe.map
-
-    @property
-    def needs(self) -> tuple[bool, ...]:
-        """Which inputs take a gradient."""
-        return self.recipe.needs
-
-    def apply(self, grad: Any, keep: bool) -> list[Any]:
-        if not self.same:
-            return super().apply(grad, keep)
-        saved, recipe, m = self.saved(), self.recipe, self.meta
-        done: list[Any] = [None] * len(self._edges)
-        if recipe.passes:
-            for slot in recipe.targets:
-                done[slot] = grad
-        else:
-            outs = [np.empty(m.shape, m.dtype) for _ in recipe.targets]
-            m.k[recipe.index](grad, *saved.values(), *self.statics, *outs)
-            for slot, out in zip(recipe.targets, outs, strict=True):
-                done[slot] = out
-        if not keep:
-            self.release()
-        return done
-
-    def release(self) -> None:
-        if self._saved or self.recipe.reads_operand:
-            self._saved = RELEASED
-
-    def pull(self, grads: list[Any]) -> Sequence[Any]:
-        grad, recipe = grads[0], self.recipe
-        saved = self.saved()
-        done: list[Any] = [None] * len(self._edges)
-        if recipe.passes:  # sums: the gradient itself
-            outs = [grad] * len(recipe.targets)
-        else:
-            outs = compute(recipe.pair, (grad, *saved.values()), self.statics, grad.shape, [grad.dtype] * len(recipe.targets))
-        for slot, out in zip(recipe.targets, outs, strict=True):
-            done[slot] = out
-        return done
-
-    def pull_recorded(self, grads: list[Any]) -> Sequence[Any]:
-        grad, found = grads[0], self.map
-        tensors = {name: self.unpack(name, array, True) for name, array in self.saved().items()}
-        done: list[Any] = [None] * len(self._edges)
-        for k, need in enumerate(self.needs):
-            if need:
-                part, slot = found.partial(k), found.slots[found.differentiable[k]]
-                if part.output.op == "var":
-                    done[slot] = grad
-                else:
-                    done[slot] = Dispatch.invoke(part, (grad, *(tensors[name] for name in found.saves[k])), self.statics)
-        return done
-
-    def saved_names(self) -> dict[str, str]:
-        found = self.map
-        return {torch_name(name): name for name in found.saved((True,) * len(found.differentiable))}
-
-    def static_values(self) -> dict[str, Any]:
-        found = self.map
-        return {torch_name(name): as_tensor(value) if name in ("input", "other") else value for name, value in zip(found.params, self.statics, strict=True)}
-
-    def edge_of_saved(self, name: str) -> Any:
-        if name == RESULT:
-            return self
-        slot = self.map.slots[self.map.inputs.index(name)]
-        return None if slot < 0 else self._edges[slot]
-
-
 class OpNode(Recorded):
     """A general op: the fused backward on arrays where there is one, else the rule on tensors without a graph."""
 
@@ -274,14 +196,8 @@ class OpNode(Recorded):
     likes: tuple[Meta | None, ...]
     needs: tuple[bool, ...]
 
-    def values(self, grads: list[Any], saved: dict[str, Any]) -> dict[str, Any]:
-        """All that a rule may ask for, by name."""
-        likes = self.likes
-        given = dict(zip(self.op.statics, self.statics, strict=True))
-        return {**given, **saved, "grad": grads[0], "grads": grads, "needs": self.needs, "like": likes[0] if len(likes) == 1 and not self.op.variadic else likes}
-
     def arguments(self, names: Sequence[str], grads: list[Any], saved: dict[str, Any]) -> list[Any]:
-        """The values that an accelerator asks for."""
+        """The values that a rule or an accelerator asks for, by name."""
         found: list[Any] = []
         for name in names:
             if name == "grad":
@@ -302,16 +218,18 @@ class OpNode(Recorded):
         if accelerator is not None:
             return self.spread(accelerator.function(*self.arguments(accelerator.names, grads, saved)))
         tensors = [None if grad is None else wrap(grad) for grad in grads]
-        parts = self.spread(self.rule(self.values(tensors, {name: self.unpack(name, array, False) for name, array in saved.items()})))
+        parts = self.rule(tensors, {name: self.unpack(name, array, False) for name, array in saved.items()})
         return [None if part is None else part.array for part in parts]
 
     def pull_recorded(self, grads: list[Any]) -> Sequence[Any]:
-        return self.spread(self.rule(self.values(grads, {name: self.unpack(name, array, True) for name, array in self.saved().items()})))
+        return self.rule(grads, {name: self.unpack(name, array, True) for name, array in self.saved().items()})
 
-    def rule(self, values: dict[str, Any]) -> Any:
-        if self.op.backward is None:
+    def rule(self, grads: list[Any], saved: dict[str, Any]) -> Sequence[Any]:
+        """The op's rule on tensors."""
+        rule = self.op.backward
+        if rule is None:
             raise NotImplementedError(f"the derivative for '{self.op.name}' is not implemented.")
-        return self.op.backward(values)
+        return self.spread(rule.function(*self.arguments(rule.names, grads, saved)))
 
     def spread(self, results: Any) -> Sequence[Any]:
         """Results per differentiable input, as a list, also where there is one."""

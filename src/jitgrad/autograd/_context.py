@@ -58,6 +58,7 @@ class FunctionCtx:
     materialize_grads: bool = True
     _kept: Any = None  # None before the end of forward, then the saved tensors, then RELEASED
     _plain: bool = True  # whether `_kept` is what `saved_tensors` returns, as it stands
+    _clears: bool = False  # whether they are let go when they are first asked for
     _epoch: int = 0  # the last write anywhere before they were saved
     _node: Any = None  # a weak reference to the node, where one is needed
     _outputs: Any = None  # outputs assigned to attributes: name -> Output
@@ -98,8 +99,7 @@ class FunctionCtx:
         if self._epoch != versions.WRITES:
             self._check(kept)
         found: tuple[Any, ...] = kept if self._plain else tuple(self._unpack(entry) for entry in kept)
-        node = self._node
-        if node is not None and getattr(node(), "clears", False):
+        if self._clears:
             self._kept = RELEASED
         return found
 
@@ -195,7 +195,7 @@ class _WithOutputs(FunctionCtx):
         raise AttributeError(f"'FunctionCtx' object has no attribute '{name}'")
 
 
-_OWN = {"needs_input_grad", "to_save", "dirty_tensors", "non_differentiable", "materialize_grads", "_kept", "_plain", "_epoch", "_node"}
+_OWN = {"needs_input_grad", "to_save", "dirty_tensors", "non_differentiable", "materialize_grads", "_clears", "_kept", "_plain", "_epoch", "_node"}
 
 
 def _refuse(epoch: int, counter: Any, entry: Any, edge: Any) -> NoReturn:

@@ -67,11 +67,6 @@ class BackwardCFunction(Node):
         """Which arguments take a gradient."""
         return self.ctx.needs_input_grad
 
-    @property
-    def clears(self) -> bool:
-        """Whether the saved tensors are let go when they are first asked for."""
-        return bool(self._forward_cls.clear_saved_tensors_on_access)
-
     def release(self) -> None:
         self.ctx._kept = RELEASED
 
@@ -140,6 +135,7 @@ class BackwardCFunction(Node):
         if forward._ordinary:
             results = forward.backward(ctx, *grads)
         else:
+            ctx._clears = forward.clear_saved_tensors_on_access
             user = forward._only_vjp() if forward._gives_vjp else forward.backward
             results = user(ctx, grads) if forward.boxed_grads_call else user(ctx, *grads)
         grads.clear()

@@ -138,7 +138,7 @@ def give_history(x: Any, edge: Any) -> Any:
 def check_not_saved(split: bool, ctx: FunctionCtx, x: Any) -> None:
     """With `setup_context` an input that is returned can't be saved as well."""
     if split and ctx.to_save and among(x, ctx.to_save):
-        raise RuntimeError("A input that has been returned as-is as output is being saved for backward. This is not supported if you override "
+        raise RuntimeError("An input that has been returned as-is as output is being saved for backward. This is not supported if you override "
                            "setup_context. You should return and save a view of the input instead, e.g. with x.view_as(x) or setup ctx inside the "
                            "forward function itself.")  # fmt: skip
 

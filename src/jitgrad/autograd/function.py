@@ -33,7 +33,7 @@ class FunctionMeta(type):
     _backward_cls: type[BackwardCFunction]
     _split: bool
     _gives_vjp: bool
-    _ordinary: bool  # whether its backward is called `backward` and takes the gradients one by one
+    _ordinary: bool  # whether its backward is called `backward`, takes the gradients one by one, and may read what is saved again
     _defaults: bool  # whether arguments that are left out have to be filled in (torch does so in the second style only)
 
     def __init__(cls, name: str, bases: tuple[type, ...], attributes: dict[str, Any]) -> None:
@@ -41,7 +41,8 @@ class FunctionMeta(type):
         cls._backward_cls = type(name + "Backward", (BackwardCFunction,), {"__slots__": (), "_forward_cls": cls, "__module__": __name__})
         cls._split = cls.setup_context is not Function.setup_context if bases else False  # type: ignore[attr-defined]
         cls._gives_vjp = bool(bases) and cls.vjp is not Function.vjp  # type: ignore[attr-defined]
-        cls._ordinary = not (cls._gives_vjp or getattr(cls, "boxed_grads_call", False))
+        special = any(getattr(cls, name, False) for name in ("boxed_grads_call", "clear_saved_tensors_on_access"))
+        cls._ordinary = not (cls._gives_vjp or special)
         cls._defaults = cls._split and bool(getattr(cls.forward, "__defaults__", None))  # type: ignore[attr-defined]
 
 

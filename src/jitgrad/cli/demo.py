@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
@@ -111,7 +112,7 @@ def _prepare(train: Data, test: Data) -> None:
 
 def _introduce(split: Split, epochs: int, seed: int) -> None:
     train, test = len(split.train.labels), len(split.test.labels)
-    count = sum(parameter.numel() for parameter in build_model().parameters())
+    count = sum((inputs + 1) * outputs for inputs, outputs in pairwise(_SIZES))
     print(f"jitgrad {torch.__version__}: an MLP learns to read handwritten digits\n")
     print(f"data      {train + test:,} scans of 8x8 pixels (UCI): {train:,} to learn from, {test:,} held out")
     print(f"model     {'-'.join(map(str, _SIZES))}, ReLU, {count:,} parameters")

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from ..._core.errors import KernelError
 from ..._expr import Expr, const, topological
 from ..._kernels.reasons import definition, line_of
 from .words import traced_copy
@@ -145,9 +146,9 @@ def located(error: Exception, function: Any) -> Exception:
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if not frame.filename.startswith(_PACKAGE)]
     place = line_of(frames[-1].filename, frames[-1].lineno or 0, frames[-1].name) if frames else definition(function)
     text = str(error)
-    if place.lstrip() in text:
-        return error
-    kind: type[Exception] = type(error) if type(error) in (TypeError, ValueError, NameError, ZeroDivisionError, OverflowError) else TypeError
+    if "\n  File " in text:
+        place = ""
+    kind: type[Exception] = type(error) if type(error) in (TypeError, ValueError, NameError, ZeroDivisionError, OverflowError, KernelError) else TypeError
     if isinstance(error, AttributeError) and isinstance(error.obj, Expr):
         text = f"an element has no '{error.name}': write jitgrad.{error.name}(x) instead of x.{error.name}(), if there is such a function of one element"
     elif "no value while it is being recorded" in text:

@@ -1,0 +1,131 @@
+"""Custom Functions where torch loses something: circles, silent zeros, layouts."""
+
+import gc
+import weakref
+
+import pytest
+
+import jitgrad as torch
+from tests.libraries import function, leaf
+
+
+@pytest.fixture
+def no_collector():
+    gc.collect()
+    gc.disable()
+    yield
+    gc.enable()
+
+
+def saved(ctx, x):
+    y = x * 2
+    ctx.save_for_backward(x, y)
+    return y
+
+
+def attribute(ctx, x):
+    ctx.y = y = x * 2
+    return y
+
+
+def two_attributes(ctx, x):
+    ctx.y, ctx.z = y, z = x * 2, x * 3
+    ctx.save_for_backward(z, y)
+    return y, z
+
+
+def written(ctx, x):
+    x.mul_(2)
+    ctx.mark_dirty(x)
+    ctx.save_for_backward(x)
+    ctx.x = x
+    return x
+
+
+@pytest.mark.parametrize("forward", [saved, attribute, two_attributes, written])
+def test_an_output_on_the_context_makes_no_circle(no_collector, forward):
+    contexts = []
+
+    def noting(ctx, x):
+        contexts.append(weakref.ref(ctx))
+        return forward(ctx, x)
+
+    result = function(torch, noting, lambda ctx, *grads: grads[0]).apply(leaf(torch, 1.0) * 1)
+    nodes = [weakref.ref(x.grad_fn) for x in (result if isinstance(result, tuple) else (result,))]
+    assert contexts[0]() is not None
+    del result
+    assert contexts[0]() is None
+    assert [node() for node in nodes] == [None] * len(nodes)
+
+
+@pytest.mark.parametrize("read", [lambda ctx: ctx.saved_tensors[1], lambda ctx: ctx.y])
+@pytest.mark.parametrize("alive", [True, False])
+def test_an_output_on_the_context_keeps_its_history(read, alive):
+    """backward(g) = g * y with y = 2 x, whose derivative leads through the node itself: g * y * g."""
+    made = function(torch, saved if read(Fake) is None else attribute, lambda ctx, grad: grad * read(ctx))
+    x = leaf(torch, 3.0)
+    y = made.apply(x)
+    result = y * 1 if not alive else y
+    if not alive:
+        del y
+    (first,) = torch.autograd.grad(result, x, create_graph=True)
+    assert first.item() == 6.0
+    assert torch.autograd.grad(first, x)[0].item() == 6.0
+
+
+class Fake:
+    saved_tensors = (None, None)
+    y = 0
+
+
+def test_an_output_on_the_context_is_the_output():
+    seen = []
+    made = function(torch, attribute, lambda ctx, grad: seen.append(ctx.y is y) or grad)
+    y = made.apply(leaf(torch, 3.0))
+    y.backward()
+    assert seen == [True]
+
+
+def test_once_differentiable_refuses_both_ways():
+    """torch's `autograd.grad` skips the refusing node and returns 6, where 18 is right."""
+
+    @torch.autograd.function.once_differentiable
+    def backward(ctx, grad):
+        return 2 * ctx.saved_tensors[0] * grad
+
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x * x
+
+    square = function(torch, forward, backward, "Square")
+    x = leaf(torch, 3.0)
+    (first,) = torch.autograd.grad(square.apply(x) * x, x, create_graph=True)
+    for twice in (lambda: torch.autograd.grad(first, x, retain_graph=True), first.backward):
+        with pytest.raises(RuntimeError, match="trying to differentiate twice .* @once_differentiable: SquareBackward"):
+            twice()
+
+
+LAYOUTS = {
+    "sum": (lambda y: y.sum(), lambda x: [2.0] * 6),
+    "transposed": (lambda y: y.t().contiguous().view(-1).pow(2).sum(), lambda x: [8 * v for v in x]),
+    "joined": (lambda y: torch.cat([y, y], 1).pow(2).sum(), lambda x: [16 * v for v in x]),
+    "expanded": (lambda y: (y.expand(4, 2, 3) * 1.0).sum(), lambda x: [8.0] * 6),
+}
+
+
+@pytest.mark.parametrize("case", LAYOUTS)
+@pytest.mark.parametrize("whole", [True, False])
+def test_gradients_arrive_contiguous_and_writable(case, whole):
+    loss, expected = LAYOUTS[case]
+    seen = []
+
+    def backward(ctx, grad):
+        flags = grad.numpy().flags
+        seen.append((flags.c_contiguous, flags.writeable, flags.aligned))
+        return grad * 2
+
+    x = torch.arange(6.0).reshape(2, 3).requires_grad_()
+    value = loss(function(torch, lambda ctx, x: x * 2, backward).apply(x))
+    got = x.grad if whole and value.backward() is None else torch.autograd.grad(value, x)[0]
+    assert got.reshape(-1).tolist() == expected(range(6))
+    assert seen == [(True, True, True)]
