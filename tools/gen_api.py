@@ -30,6 +30,7 @@ from jitgrad._ops.maps import Elementwise  # noqa: E402
 
 REFLECTED = {"add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "and", "or", "xor", "lshift", "rshift"}
 SIGNS = {"add": "+", "sub": "-", "mul": "*", "truediv": "/", "floordiv": "//", "mod": "%", "pow": "**", "lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==", "ne": "!=", "and": "&", "or": "|", "xor": "^", "lshift": "<<", "rshift": ">>"}
+COMMUTATIVE = {"add", "mul", "and", "or", "xor"}  # torch puts the tensor first
 AUGMENTED = {"add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "and", "or", "xor", "lshift", "rshift"}
 
 
@@ -269,7 +270,8 @@ def elementwise_method(op: Elementwise) -> str:
 def reflected(op: Elementwise) -> str:
     text, call = "", f"ops_{op.module}.{python_name(op)}"
     if op.operator in REFLECTED and f"r{op.operator}" not in declared_operators():
-        text += f"\n    def __r{op.operator}__(self, other: Any) -> Any:\n        return scalar_first({call}, other, self)\n"
+        body = f"scalar_operand({call}, self, other)" if op.operator in COMMUTATIVE else f"scalar_first({call}, other, self)"
+        text += f"\n    def __r{op.operator}__(self, other: Any) -> Any:\n        return {body}\n"
     return text
 
 

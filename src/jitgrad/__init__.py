@@ -28,6 +28,7 @@ from ._core.dtypes import (
     int8 as int8,
     int_ as int,
     long as long,
+    set_default_dtype as set_default_dtype,
     short as short,
     uint8 as uint8,
 )
@@ -455,7 +456,6 @@ from ._tensor.creation import (
     arange as arange,
     as_tensor as as_tensor,
     asarray as asarray,
-    can_cast as can_cast,
     empty as empty,
     empty_like as empty_like,
     empty_permuted as empty_permuted,
@@ -464,22 +464,26 @@ from ._tensor.creation import (
     from_numpy as from_numpy,
     full as full,
     full_like as full_like,
-    get_default_dtype as get_default_dtype,
-    is_tensor as is_tensor,
-    linspace as linspace,
-    logspace as logspace,
-    numel as numel,
     ones as ones,
     ones_like as ones_like,
-    promote_types as promote_types,
-    result_type as result_type,
     scalar_tensor as scalar_tensor,
-    set_default_dtype as set_default_dtype,
     tensor as tensor,
-    tril_indices as tril_indices,
-    triu_indices as triu_indices,
     zeros as zeros,
     zeros_like as zeros_like,
+)
+from ._tensor.inquiry import (
+    can_cast as can_cast,
+    get_default_dtype as get_default_dtype,
+    is_tensor as is_tensor,
+    numel as numel,
+    promote_types as promote_types,
+    result_type as result_type,
+)
+from ._tensor.ranges import (
+    linspace as linspace,
+    logspace as logspace,
+    tril_indices as tril_indices,
+    triu_indices as triu_indices,
 )
 from ._tensor.indexing import (
     index_put as index_put,

@@ -193,5 +193,5 @@ def test_an_input_saved_and_returned_with_setup_context(lib):
         def backward(ctx, grad):
             return grad
 
-    with pytest.raises(RuntimeError, match="A input that has been returned as-is as output is being saved for backward"):
+    with pytest.raises(RuntimeError, match="An input that has been returned as-is as output is being saved for backward"):
         Same.apply(leaf(lib, 1.0))

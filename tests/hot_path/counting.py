@@ -3,7 +3,18 @@
 import sys
 from typing import NamedTuple
 
-ALLOCATING = {"empty", "empty_like", "zeros", "zeros_like", "ones", "full", "array", "ascontiguousarray", "copy", "astype"}
+ALLOCATING = {
+    "empty",
+    "empty_like",
+    "zeros",
+    "zeros_like",
+    "ones",
+    "full",
+    "array",
+    "ascontiguousarray",
+    "copy",
+    "astype",
+}
 
 
 class Counts(NamedTuple):

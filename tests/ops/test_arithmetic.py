@@ -175,7 +175,8 @@ def test_a_number_over_a_tensor_goes_by_the_reciprocal():
 def test_operands_that_are_numbers_have_an_edge_without_a_node():
     x = tensor([1.0], requires_grad=True)
     assert (x + 1).grad_fn.next_functions[1] == (None, 0)
-    assert (1 * x).grad_fn.next_functions[0] == (None, 0)
+    assert (1 * x).grad_fn.next_functions[1] == (None, 0)
+    assert jitgrad.mul(1, x).grad_fn.next_functions[0] == (None, 0)
     assert len((1 - x).grad_fn.next_functions) == 1
     assert len((x**2).grad_fn.next_functions) == 1
     assert len(x.clamp(max=tensor([2.0])).grad_fn.next_functions) == 3

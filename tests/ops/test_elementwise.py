@@ -207,6 +207,24 @@ def test_strided_operands(call, count, node, saved):
         assert x.grad[:, 1].tolist() == [0, 0, 0, 0]
 
 
+def test_third_derivatives():
+    x = leaf([0.3, 0.9])
+    y = x.exp() + x.tanh() + x.sigmoid() * x**3
+    for _ in range(3):
+        (y,) = jitgrad.autograd.grad(y.sum(), x, create_graph=True)
+    step = 1e-4
+
+    def second(v):
+        w = leaf(v)
+        z = w.exp() + w.tanh() + w.sigmoid() * w**3
+        for _ in range(2):
+            (z,) = jitgrad.autograd.grad(z.sum(), w, create_graph=True)
+        return z.detach().numpy()
+
+    v = np.array([0.3, 0.9])
+    np.testing.assert_allclose(y.detach().numpy(), (second(v + step) - second(v - step)) / (2 * step), rtol=1e-6)
+
+
 # ---------------------------------------------------------------- broadcasting
 def test_an_axis_of_length_zero_broadcasts_and_its_gradient_is_zero():
     a, b = leaf(np.zeros((4, 0))), leaf([1.0, 2.0, 3.0, 4.0])
@@ -284,6 +302,23 @@ def test_a_gradient_that_does_not_pass_is_zero_whatever_it_was():
     x = leaf([-1.0, 2.0])
     x.masked_fill(tensor([True, False]), 0.0).backward(tensor([math.nan, 1.0]))
     assert x.grad.tolist() == [0, 1]
+
+
+@pytest.mark.parametrize(
+    ("call", "depends"),
+    [
+        (lambda x: x.clamp(0.5, 1.0), False),
+        (lambda x: x.clamp_min(0.5), False),
+        (lambda x: x.maximum(x * 2), False),
+        (lambda x: x.nan_to_num(), False),
+        (lambda x: x.relu(), True),
+        (lambda x: x.abs(), True),
+    ],
+)
+def test_a_gradient_by_masks_alone_takes_no_gradient(call, depends):
+    x = leaf(X)
+    (grad,) = jitgrad.autograd.grad(call(x).sum(), x, create_graph=True)
+    assert grad.requires_grad is depends
 
 
 # ---------------------------------------------------------------- calls seen before

@@ -23,11 +23,11 @@ def leading(x: Any, rows: int, n: int, k: int, sign: float, out: Any) -> None:
         held = 0
         for j in range(n):
             value = p[start + j] * sign
-            is_nan = value != value
+            is_nan = value != value  # noqa: PLR0124
             at = held
             while at > 0:
                 other = p[start + q[first + at - 1]] * sign
-                other_nan = other != other
+                other_nan = other != other  # noqa: PLR0124
                 if sign > 0:
                     ahead = (value > other) or (is_nan and not other_nan)
                 else:

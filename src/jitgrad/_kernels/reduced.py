@@ -19,22 +19,24 @@ FLOATS = "fd"
 BLOCK: Final = 1024  # elements of a row, and columns side by side
 WORDS: Final = {"data", "size", "offset", "release", "restore"}
 
-# total = the sum over p_x[0:n] of the expression, in blocks
+# total = the sum over p_x[0:n] of the expression, in blocks; what does not fill the lanes is summed apart from what does, since the
+# compiler would add it to their sum one by one
 _ROW: Final = """\
 total_ = np.float64(0.0)
-for block in range(n // 1024):
+for block in range((n + 1023) // 1024):
+    count = min(n - block * 1024, 1024)
+    whole = count // 64 * 64
 {shift}
     part_ = real(0)
-    for k in range(1024):
+    for k in range(whole):
         {element}
         part_ += {value}
-    total_ += np.float64(part_)
 {rest}
-part_ = real(0)
-for k in range(n - n // 1024 * 1024):
-    {element}
-    part_ += {value}
-total_ += np.float64(part_)
+    few_ = real(0)
+    for k in range(count - whole):
+        {element}
+        few_ += {value}
+    total_ += np.float64(part_) + np.float64(few_)
 """
 
 _FLAT: Final = """\
@@ -120,7 +122,7 @@ def sum_source(name: str, output: Expr, inputs: Sequence[str], params: Sequence[
     row = _fill(
         _ROW,
         shift="\n".join(f"    b_{x} = offset(p_{x}, block * 1024)" for x in inputs),
-        rest="\n".join(f"b_{x} = offset(p_{x}, n // 1024 * 1024)" for x in inputs),
+        rest="\n".join(f"    b_{x} = offset(b_{x}, whole)" for x in inputs),
         element=_element(body, [f"{spelling(x)} = b_{x}[k]" for x in inputs]),
         value=body.results[0],
     )
@@ -135,7 +137,7 @@ def middle_source(name: str, output: Expr, params: Sequence[str]) -> tuple[str, 
     row = _fill(
         _ROW,
         shift="    b_x = offset(base_, block * 1024)",
-        rest="b_x = offset(base_, n // 1024 * 1024)",
+        rest="    b_x = offset(b_x, whole)",
         element=_element(body, ["x = b_x[k]"]),
         value=body.results[0],
     )

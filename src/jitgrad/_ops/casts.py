@@ -71,9 +71,9 @@ def _(grad: Array, needs: tuple[bool, bool], like: tuple[Meta, Meta]) -> tuple[A
 # ---------------------------------------------------------------- faces
 def as_dtype(function: str, kind: Any) -> Dtype:
     """A dtype argument; TypeError for what is none."""
-    if isinstance(kind, Dtype):
-        return kind
-    found = _PYTHON_TYPES.get(kind) if isinstance(kind, type) else None
+    found: Dtype | None = (
+        kind if isinstance(kind, Dtype) else _PYTHON_TYPES.get(kind) if isinstance(kind, type) else None
+    )
     if found is None:
         raise TypeError(f"{function}(): argument 'dtype' must be jitgrad.dtype, not {type(kind).__name__}")
     return found

@@ -36,15 +36,16 @@ class Map:
 
     `saves[i]` names what the gradient of differentiable input i reads: inputs, or `result`. `backward(needs)` is the kernel pair that
     computes the needed gradients in one pass, `partial(i)` one of them as a Map, for a recorded backward. A node has `width` edges, of
-    which input k has number `slots[k]`; the others belong to operands that are numbers, which torch counts too. `known` are the constants
-    and flags that the expression was chosen by.
+    which input k has number `slots[k]`, -1 if it takes no gradient; the others belong to operands that are numbers, which torch counts too.
+    `known` are the constants and flags that the expression was chosen by; `masks` says that the gradient reads the inputs through masks
+    alone, so that it takes no gradient from them.
     """
 
     def __init__(self, name: str, node: str, inputs: tuple[str, ...], params: tuple[str, ...], output: Expr, *,
                  conditions: frozenset[str] = frozenset(), keep_result: bool = False,
                  explicit: dict[str, Expr] | None = None, edges: Sequence[str] | None = None, refuses: str = "",
-                 known: dict[str, Any] | None = None, order: int = 0) -> None:  # fmt: skip
-        self.order, self.known = order, known or {}
+                 known: dict[str, Any] | None = None, masks: bool = False, order: int = 0) -> None:  # fmt: skip
+        self.order, self.known, self.masks = order, known or {}, masks
         self.name, self.node, self.inputs, self.params, self.output = name, node, inputs, params, output
         self.conditions = conditions
         self.is_condition = is_condition(output) or (output.op == "var" and output.name in conditions)
@@ -64,7 +65,7 @@ class Map:
     @functools.cached_property
     def differentiable(self) -> tuple[int, ...]:
         """Which inputs a gradient can flow to."""
-        return () if self.is_condition else tuple(i for i, name in enumerate(self.inputs) if name not in self.conditions)
+        return () if self.is_condition else tuple(place for place, slot in enumerate(self.slots) if slot >= 0)
 
     @functools.cached_property
     def partials(self) -> tuple[Expr, ...]:
@@ -127,7 +128,8 @@ class Map:
         output = substitute(self.cotangents[place], {var(RESULT): var(held)})
         name = f"{self.name}_backward_{self.inputs[self.differentiable[place]]}"
         node = self.node.removesuffix("0") + "Backward0"
-        return Map(name, node, inputs, self.params, output, conditions=self.conditions & set(inputs), order=self.order + 1)
+        return Map(name, node, inputs, self.params, output, conditions=self.conditions & set(inputs), order=self.order + 1,
+                   edges=[self.incoming] if self.masks else None)  # fmt: skip
 
     def __repr__(self) -> str:
         return f"<map {self.name}({', '.join((*self.inputs, *self.params))})>"
@@ -171,6 +173,11 @@ class Recipe:
     def index(self) -> int:
         """The number of the kernel for contiguous arrays of one shape."""
         return self.pair.flat.index
+
+
+def is_zero(expr: Expr) -> bool:
+    """Whether an expression is the constant zero."""
+    return expr.op == "const" and expr.value == 0
 
 
 def times(grad: Expr, partial: Expr, written: dict[Expr, Expr]) -> Expr:

@@ -11,7 +11,7 @@ from .._core.meta import Meta
 from .._core.shapes import broadcast_shapes, wrap_dim
 from .kinds import Array, Index, Tensor, composite, general, linear
 from .outputs import into
-from .places import Key, add_at, add_by_key, add_rows, key_shape, numpy_key, outside, take_at, take_rows
+from .places import Key, add_by_key, add_rows, key_shape, numpy_key, outside, take_rows
 
 LONG = np.dtype(np.int64)
 
@@ -71,7 +71,9 @@ def fitting_shape(input: tuple[int, ...], key: Key, values: tuple[int, ...]) -> 
     target, shape = key_shape(input, key), values
     while len(shape) > len(target) and shape[0] == 1:
         shape = shape[1:]
-    if len(shape) > len(target) or any(n not in (1, m) for n, m in zip(reversed(shape), reversed(target), strict=False)):
+    if len(shape) > len(target) or any(
+        n not in (1, m) for n, m in zip(reversed(shape), reversed(target), strict=False)
+    ):
         raise RuntimeError(f"shape mismatch: value tensor of shape {bracketed(values)} cannot be broadcast to indexing result of shape "
                            f"{bracketed(target)}")  # fmt: skip
     return shape
@@ -144,14 +146,16 @@ def index_fill_by_op(input: Array, value: Array, index: Index, dim: int) -> Arra
 
 @index_fill_by_op.rule
 def _(grad: Tensor, needs: tuple[bool, bool], index: Tensor, dim: int) -> tuple[Tensor | None, Tensor | None]:
-    return grad.index_fill(dim, index, 0) if needs[0] else None, grad.index_select(dim, index.unique()).sum() if needs[1] else None
+    return grad.index_fill(dim, index, 0) if needs[0] else None, grad.index_select(dim, index.unique()).sum() if needs[
+        1
+    ] else None
 
 
 # ---------------------------------------------------------------- by mask
 @linear(node="MaskedSelectBackward0", name="_masked_select")
 def masked_select_op(input: Array, mask: Index) -> Array:
     shape = np.broadcast_shapes(input.shape, mask.shape)
-    return np.broadcast_to(input, shape)[np.broadcast_to(mask, shape)]
+    return np.asarray(np.broadcast_to(input, shape)[np.broadcast_to(mask, shape)])
 
 
 @masked_select_op.adjoint
@@ -183,39 +187,6 @@ def _(grad: Array, needs: tuple[bool, bool], mask: Array, like: Any) -> tuple[Ar
     return kept, spread
 
 
-# ---------------------------------------------------------------- by flat index
-@linear(node="TakeBackward0", name="_take")
-def take_op(input: Array, index: Index) -> Array:
-    return take_at(input, counted(index, input.size))
-
-
-@take_op.adjoint
-def _(grad: Array, index: Array, like: Any) -> Array:
-    full = np.zeros(like[0].shape, grad.dtype)
-    add_at(full, counted(index, full.size), grad)
-    return full
-
-
-@linear(node="PutBackward0", name="_put")
-def put_op(input: Array, source: Array, index: Index, accumulate: bool) -> Array:
-    result = copied(input)
-    places = counted(index, result.size)
-    if accumulate:
-        add_at(result, places, source.reshape(index.shape))
-    else:
-        result.reshape(-1)[places.reshape(-1)] = source.reshape(-1)
-    return result
-
-
-@put_op.adjoint
-def _(grad: Array, needs: tuple[bool, bool], index: Array, like: Any, accumulate: bool) -> tuple[Array | None, Array | None]:
-    places, kept = counted(index, grad.size), grad if needs[0] else None
-    if needs[0] and not accumulate:
-        kept = copied(grad)
-        kept.reshape(-1)[places.reshape(-1)] = 0
-    return kept, take_at(grad, places).reshape(like[1].shape) if needs[1] else None
-
-
 def counted(index: Array, length: int) -> Array:
     """Indices counted from 0."""
     return np.where(index < 0, index + length, index) if index.size else index
@@ -237,7 +208,11 @@ def vector_index(function: str, input: Tensor, dim: int, index: Tensor, kind: ty
     length = input.shape[at] if input.ndim else 1
     bad = outside(index.array, length)
     if bad is not None:
-        message = "index out of range in self" if function == "index_select" else f"index {bad} is out of bounds for dimension {at} with size {length}"
+        message = (
+            "index out of range in self"
+            if function == "index_select"
+            else f"index {bad} is out of bounds for dimension {at} with size {length}"
+        )
         raise kind(f"{function}_(): {message}" if function == "index_copy" else message)
     return index, at
 
@@ -268,17 +243,25 @@ def index_add(input: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: 
     at = wrap_dim(dim, input.ndim)
     if index.ndim > 1:
         kind = index.meta.kind.scalar_name
-        raise IndexError(f"index_add_(): Index is supposed to be a vector, but got dim: {index.ndim} with type: {kind} and size: {bracketed(index.shape)}")
+        raise IndexError(
+            f"index_add_(): Index is supposed to be a vector, but got dim: {index.ndim} with type: {kind} and size: {bracketed(index.shape)}"
+        )
     if not is_index(index):
         raise RuntimeError(f"index_add_(): Expected dtype int32/int64 for index but got: {index.meta.kind.scalar_name}")
     if input.meta.dtype != source.meta.dtype:
-        raise RuntimeError(f"index_add_(): self ({input.meta.kind.scalar_name}) and source ({source.meta.kind.scalar_name}) must have the same scalar type")
+        raise RuntimeError(
+            f"index_add_(): self ({input.meta.kind.scalar_name}) and source ({source.meta.kind.scalar_name}) must have the same scalar type"
+        )
     count = source.shape[at] if source.ndim > at else 1
-    if source.ndim != input.ndim or any(a != b for k, (a, b) in enumerate(zip(input.shape, source.shape, strict=True)) if k != at):
+    if source.ndim != input.ndim or any(
+        a != b for k, (a, b) in enumerate(zip(input.shape, source.shape, strict=True)) if k != at
+    ):
         raise RuntimeError("source tensor shape must match self tensor shape, excluding the specified dimension. Got self.shape = "
                            f"{bracketed(input.shape)} source.shape = {bracketed(source.shape)}")  # fmt: skip
     if index.meta.numel != count:
-        raise RuntimeError(f"index_add_(): Number of indices ({index.meta.numel}) should be equal to source.size(dim): ({count}), for dim: {at}")
+        raise RuntimeError(
+            f"index_add_(): Number of indices ({index.meta.numel}) should be equal to source.size(dim): ({count}), for dim: {at}"
+        )
     if isinstance(alpha, float) and not input.meta.kind.is_floating_point:
         raise RuntimeError("For integral input tensors, argument alpha must not be a floating point number.")
     index, at = vector_index("index_add", input, dim, index, RuntimeError)
@@ -297,14 +280,16 @@ def index_copy(input: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor
     if index.meta.dtype != LONG:
         raise RuntimeError(f"index_copy_(): Expected a long tensor for index, but got {index.meta.kind.scalar_name}")
     if input.meta.dtype != source.meta.dtype:
-        raise RuntimeError(f"index_copy_(): self and source expected to have the same dtype, but got (self) {input.meta.kind.scalar_name} and (source) "
-                           f"{source.meta.kind.scalar_name}")  # fmt: skip
+        raise RuntimeError(f"index_copy_(): self and source expected to have the same dtype, but got (self) {input.meta.kind.scalar_name} and "
+                           f"(source) {source.meta.kind.scalar_name}")  # fmt: skip
     slices = [bracketed((*x.shape[:at], *x.shape[at + 1 :]))[1:-1] for x in (input, source)]
     if slices[0] != slices[1]:
         raise RuntimeError(f"index_copy_(): Source/destination tensor must have same slice shapes. Destination slice shape: {slices[0]} at dimension "
                            f"{at} and source slice shape: {slices[1]} at dimension 0.")  # fmt: skip
     if source.ndim and index.meta.numel != source.shape[at]:
-        raise IndexError(f"index_copy_(): Number of indices ({index.meta.numel}) should be equal to source.size(dim) ({source.shape[at]})")
+        raise IndexError(
+            f"index_copy_(): Number of indices ({index.meta.numel}) should be equal to source.size(dim) ({source.shape[at]})"
+        )
     index, at = vector_index("index_copy", input, dim, index, IndexError)
     return index_copy_op(input, source, index, at)
 
@@ -325,7 +310,9 @@ def index_fill(input: Tensor, dim: int, index: Tensor, value: Any) -> Tensor:
     if not hasattr(value, "meta"):
         return index_fill_op(input, index, at, value)
     if value.ndim:
-        raise RuntimeError(f"index_fill_ only supports a 0-dimensional value tensor, but got tensor with {value.ndim} dimension(s).")
+        raise RuntimeError(
+            f"index_fill_ only supports a 0-dimensional value tensor, but got tensor with {value.ndim} dimension(s)."
+        )
     return index_fill_by_op(input, value, index, at)
 
 
@@ -343,7 +330,9 @@ def masked_select(input: Tensor, mask: Tensor, *, out: Any = None) -> Tensor:
 def masked_scatter(input: Tensor, mask: Tensor, source: Tensor) -> Tensor:
     """`input` with the elements of `source`, in order, where `mask` is True; the first two broadcast."""
     if mask.meta.dtype != np.bool_:
-        raise RuntimeError(f"masked_scatter_ only supports boolean masks, but got mask with dtype {mask.meta.kind.scalar_name}")
+        raise RuntimeError(
+            f"masked_scatter_ only supports boolean masks, but got mask with dtype {mask.meta.kind.scalar_name}"
+        )
     if input.meta.dtype != source.meta.dtype:
         raise RuntimeError(f"masked_scatter: expected self and source to have same dtypes but got{input.meta.kind.scalar_name} and "
                            f"{source.meta.kind.scalar_name}")  # fmt: skip
@@ -351,35 +340,3 @@ def masked_scatter(input: Tensor, mask: Tensor, source: Tensor) -> Tensor:
     if np.count_nonzero(np.broadcast_to(mask.array, shape)) > source.meta.numel:
         raise RuntimeError("Number of elements of source < number of ones in mask")
     return masked_scatter_op(input if input.meta.shape == shape else input.expand(shape), source, mask)
-
-
-@composite
-def take(input: Tensor, index: Tensor, *, out: Any = None) -> Tensor:
-    """Elements by their number in row-major order; negative ones count from the end. IndexError out of range."""
-    check_flat("take", input, index)
-    return into("take", out, take_op(input, index), input, index)
-
-
-@composite(inplace="write")
-def put(input: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) -> Tensor:
-    """`input` with the elements of `source` at numbers in row-major order, or added there."""
-    if input.meta.dtype != source.meta.dtype:
-        raise RuntimeError(f"put_(): self and source expected to have the same dtype, but got self.dtype = {input.meta.kind.scalar_name} and source.dtype "
-                           f"= {source.meta.kind.scalar_name}")  # fmt: skip
-    if index.meta.numel != source.meta.numel:
-        raise IndexError(f"put_(): Expected source and index to have the same number of elements, but got source.numel() = {source.meta.numel}, "
-                         f"index.numel() = {index.meta.numel}")  # fmt: skip
-    check_flat("put_", input, index)
-    return put_op(input, source, index, accumulate)
-
-
-def check_flat(function: str, input: Tensor, index: Tensor) -> None:
-    """RuntimeError unless `index` is int64, IndexError unless within the elements of `input`, from either end."""
-    if index.meta.dtype != LONG:
-        raise RuntimeError(f"{function}(): Expected a long tensor for index, but got {index.meta.kind.scalar_name}")
-    length, array = input.meta.numel, index.array
-    if length == 0 and array.size:
-        raise IndexError(f"{function}(): tried to take from an empty tensor")
-    bad = array[(array < -length) | (array >= length)]
-    if bad.size:
-        raise IndexError(f"out of range: tried to access index {int(bad.flat[0])} on a tensor of {length} elements.")

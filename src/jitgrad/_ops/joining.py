@@ -12,9 +12,9 @@ from .._core.dtypes import dtype as Dtype
 from .._core.errors import argument_error, bracketed
 from .._core.meta import Meta
 from .._core.shapes import wrap_dim
+from .broadcasting import atleast_1d, atleast_2d, atleast_3d
 from .kinds import Array, Arrays, Tensor, composite, linear
 from .outputs import into
-from .shaping import atleast_1d, atleast_2d, atleast_3d
 
 Shape = tuple[int, ...]
 
@@ -102,8 +102,8 @@ def check_joinable(tensors: list[Any], at: int, first: Any) -> None:
             raise RuntimeError(f"Tensors must have same number of dimensions: got {first.ndim} and {x.ndim}")
         for axis, (n, m) in enumerate(zip(first.shape, x.shape, strict=True)):
             if n != m and axis != at:
-                raise RuntimeError(f"Sizes of tensors must match except in dimension {at}. Expected size {n} but got size {m} for tensor number {k} in "
-                                   "the list.")  # fmt: skip
+                raise RuntimeError(f"Sizes of tensors must match except in dimension {at}. Expected size {n} but got size {m} for tensor number {k} "
+                                   "in the list.")  # fmt: skip
 
 
 # ---------------------------------------------------------------- faces
@@ -114,7 +114,7 @@ def cat(tensors: Any, dim: int = 0, *, axis: int | None = None, out: Any = None)
     if not found:
         raise ValueError("torch.cat(): expected a non-empty list of Tensors")
     meta = found[0].meta
-    if out is None and axis is None and meta.shape and all([x.meta is meta for x in found]):
+    if out is None and axis is None and meta.shape and all(x.meta is meta for x in found):
         return cat_op(found, wrap_dim(dim, len(meta.shape)), meta.kind)
     for k, x in enumerate(found):
         if not x.ndim:
@@ -134,8 +134,8 @@ def stack(tensors: Any, dim: int = 0, *, out: Any = None) -> Tensor:
     at = wrap_dim(dim, found[0].ndim + 1)
     for k, x in enumerate(found):
         if x.meta.shape != found[0].meta.shape:
-            raise RuntimeError(f"stack expects each tensor to be equal size, but got {bracketed(found[0].shape)} at entry 0 and {bracketed(x.shape)} at "
-                               f"entry {k}")  # fmt: skip
+            raise RuntimeError(f"stack expects each tensor to be equal size, but got {bracketed(found[0].shape)} at entry 0 and {bracketed(x.shape)} "
+                               f"at entry {k}")  # fmt: skip
     return into("stack", out, stack_op(found, at, common_dtype(found)), *found, cast=True)
 
 
@@ -177,7 +177,9 @@ def block_diag(*tensors: Any) -> Tensor:
     """The matrices along the diagonal of one that is zero elsewhere."""
     for k, x in enumerate(tensors):
         if x.ndim > 2:
-            raise RuntimeError(f"torch.block_diag: Input tensors must have 2 or fewer dimensions. Input {k} has {x.ndim} dimensions")
+            raise RuntimeError(
+                f"torch.block_diag: Input tensors must have 2 or fewer dimensions. Input {k} has {x.ndim} dimensions"
+            )
     return block_diag_op(list(tensors), common_dtype(list(tensors)))
 
 
@@ -190,5 +192,7 @@ def cartesian_prod(*tensors: Any) -> Tensor:
     if len(tensors) == 1:
         return tensors[0]
     shape = tuple(x.meta.numel for x in tensors)
-    grids = [x.view((1,) * k + (-1,) + (1,) * (len(shape) - k - 1)).expand(shape).reshape(-1) for k, x in enumerate(tensors)]
+    grids = [
+        x.view((1,) * k + (-1,) + (1,) * (len(shape) - k - 1)).expand(shape).reshape(-1) for k, x in enumerate(tensors)
+    ]
     return stack(grids, 1)

@@ -12,11 +12,10 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar, Final, TypeVar, cast, overload
 
 import numpy as np
 
-from .._core.meta import Meta
 from .parameters import EMPTY, names, parameters
 
 Array = np.ndarray[Any, Any]
@@ -25,6 +24,7 @@ Arrays = Sequence[Array]
 Index = Array
 Tensor = Any  # a rule's view of a tensor
 Function = Callable[..., Any]
+F = TypeVar("F", bound=Function)
 ROLES: Final = {"Array": "array", "Optional": "optional", "Arrays": "arrays", "Index": "index", "Indices": "indices", "Tensor": "array"}
 OPS: Final[dict[str, Op]] = {}
 
@@ -206,11 +206,19 @@ def _declare(kind: type[Op], given: tuple[Any, ...], options: dict[str, Any]) ->
     return make(given[0]) if given else make
 
 
+@overload
+def general(function: Function, /) -> General: ...
+@overload
+def general(**options: Any) -> Callable[[Function], General]: ...
 def general(*function: Function, **options: Any) -> Any:
     """Declare a general op; see `General`."""
     return _declare(General, function, options)
 
 
+@overload
+def linear(function: Function, /) -> Linear: ...
+@overload
+def linear(**options: Any) -> Callable[[Function], Linear]: ...
 def linear(*function: Function, **options: Any) -> Any:
     """Declare a linear op; see `Linear`."""
     return _declare(Linear, function, options)
@@ -239,6 +247,10 @@ class Face:
 FACES: Final[dict[str, Face]] = {}
 
 
+@overload
+def composite(function: F, /) -> F: ...
+@overload
+def composite(**options: Any) -> Callable[[F], F]: ...
 def composite(*function: Function, **options: Any) -> Any:
     """Declare ordinary code over other ops as public; see `Face`. Returns the function unchanged."""
 
@@ -257,19 +269,19 @@ def composite(*function: Function, **options: Any) -> Any:
 ONE_OP: Final[dict[Any, Function]] = {}
 
 
-def one_op(**options: Any) -> Any:
+def one_op(**options: Any) -> Callable[[F], F]:
     """Declare a face that comes down to one call of an op: the function returns (op, inputs, statics) of it.
 
     Its in-place twin then writes where it reads, without a second array, when nothing is recorded.
     """
 
-    def make(choose: Function) -> Function:
+    def make(choose: F) -> F:
         @functools.wraps(choose)
         def face(*arguments: Any, **named: Any) -> Any:
             return Dispatch.invoke(*choose(*arguments, **named))
 
         ONE_OP[face] = choose
         composite(**options)(face)
-        return face
+        return cast(F, face)
 
     return make

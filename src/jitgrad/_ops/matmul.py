@@ -10,6 +10,7 @@ from .._core.dtypes import Category, result_dtype, scalar_dtype
 from .._core.shapes import broadcast_shapes, check_bmm, check_dot, check_mm, check_mv, matmul_shape
 from .._kernels import products
 from .kinds import Array, Optional, Tensor, composite, general
+from .views import unsafe_view_op
 
 SINGLE, DOUBLE, HALF = np.dtype(np.float32), np.dtype(np.float64), np.dtype(np.float16)
 C_NAMES: Final = {"float32": "float", "float64": "double", "float16": "c10::Half", "int64": "long long", "int32": "int", "int16": "short",
@@ -238,12 +239,12 @@ def _stacked(input: Tensor, other: Tensor) -> Tensor:
     right = other.unsqueeze(-1) if other.ndim == 1 else other
     a, b = left.meta.shape, right.meta.shape
     if len(b) == 2:  # one matrix for all rows
-        return left.reshape(-1, a[-1]).mm(right).view(shape) if a[-1] else left.reshape(int(np.prod(a[:-1])), 0).mm(right).view(shape)
+        return unsafe_view_op(left.reshape(int(np.prod(a[:-1])), a[-1]).mm(right), shape)
     lead = broadcast_shapes(a[:-2], b[:-2])
     count = int(np.prod(lead))
     first = left.expand((*lead, *a[-2:])).reshape(count, *a[-2:])
     second = right.expand((*lead, *b[-2:])).reshape(count, *b[-2:])
-    return bmm_op(first, second).view(shape)
+    return unsafe_view_op(bmm_op(first, second), shape)
 
 
 @composite(method=False, name="linear", planned="planned")

@@ -44,10 +44,13 @@ def add_rows(out: Array, index: Array, values: Array, dim: int) -> None:
     if values.size == 0:
         return
     if out.dtype.char in COMPILED:
-        kernels.add_rows[out.dtype](np.ascontiguousarray(values), np.ascontiguousarray(index), out, outer, length, inner)
+        kernels.add_rows[out.dtype](
+            np.ascontiguousarray(values), np.ascontiguousarray(index), out, outer, length, inner
+        )
         return
     flat = np.ascontiguousarray(values).reshape(outer, index.size, inner)
-    np.add.at(out.reshape(outer, length, inner), (slice(None), index.reshape(-1)), flat)
+    where: Any = (slice(None), index.reshape(-1))
+    np.add.at(out.reshape(outer, length, inner), where, flat)
 
 
 def take_rows(array: Array, index: Array, dim: int) -> Array:
@@ -75,7 +78,9 @@ def element_places(index: Array, dim: int, shape: Shape) -> Array:
 
 def alongside(index: Array, dim: int, shape: Shape) -> tuple[int, int, int, int] | None:
     """(outer, length, count, inner) where the index has the shape of the array but along the axis; None for a smaller index."""
-    if len(shape) != index.ndim or any(n != m for axis, (n, m) in enumerate(zip(index.shape, shape, strict=True)) if axis != dim):
+    if len(shape) != index.ndim or any(
+        n != m for axis, (n, m) in enumerate(zip(index.shape, shape, strict=True)) if axis != dim
+    ):
         return None
     outer, length, inner = as_rows(shape, dim)
     return outer, length, index.shape[dim] if shape else 1, inner

@@ -32,7 +32,7 @@ def repeated(shape: Shape, repeats: Shape) -> Shape:
 def _(grad: Array, like: Meta, repeats: Shape) -> Array:
     lead = len(repeats) - len(like.shape)
     split = tuple(n for pair in zip(repeats, (*(1,) * lead, *like.shape), strict=True) for n in pair)
-    return grad.reshape(split).sum(tuple(range(0, len(split), 2))).reshape(like.shape)
+    return np.asarray(grad.reshape(split).sum(tuple(range(0, len(split), 2)))).reshape(like.shape)
 
 
 @linear(node="FlipBackward0", name="_flip")
@@ -63,12 +63,12 @@ def rolled(array: Array, shifts: Shape, dims: Shape) -> Array:
 
 @linear(node="Rot90Backward0", name="_rot90")
 def rot90_op(input: Array, k: int, dims: Shape) -> Array:
-    return np.ascontiguousarray(np.rot90(input, k, dims))
+    return np.ascontiguousarray(np.rot90(input, k, (dims[0], dims[1])))
 
 
 @rot90_op.adjoint
 def _(grad: Array, k: int, dims: Shape) -> Array:
-    return np.rot90(grad, -k, dims)
+    return np.rot90(grad, -k, (dims[0], dims[1]))
 
 
 @linear(node="TrilBackward0", name="_tril")
@@ -183,7 +183,9 @@ def roll(input: Tensor, shifts: int | Sequence[int], dims: int | Sequence[int] =
         raise RuntimeError("`shifts` required")
     if len(steps) != len(axes) and not (len(steps) == 1 and not axes):
         raise RuntimeError(f"shifts and dimensions must align. shifts: {len(steps)}, dims:{len(axes)}")
-    return roll_op(input, steps if input.ndim else (0,), tuple(wrap_dim(dim, input.ndim, wrap_scalar=False) for dim in axes))
+    return roll_op(
+        input, steps if input.ndim else (0,), tuple(wrap_dim(dim, input.ndim, wrap_scalar=False) for dim in axes)
+    )
 
 
 @composite
@@ -203,7 +205,9 @@ def rot90(input: Tensor, k: int = 1, dims: Sequence[int] = (0, 1)) -> Tensor:
 
 
 @composite
-def repeat_interleave(input: Tensor, repeats: Any = None, dim: int | None = None, *, output_size: int | None = None) -> Tensor:
+def repeat_interleave(
+    input: Tensor, repeats: Any = None, dim: int | None = None, *, output_size: int | None = None
+) -> Tensor:
     """Each slice along an axis (each element without one) `repeats` times; one number, or one per slice."""
     if repeats is None:
         check_counts(input)
@@ -223,8 +227,8 @@ def repeat_interleave(input: Tensor, repeats: Any = None, dim: int | None = None
     if counts.meta.numel == 1:
         counts = counts.reshape(1).expand(input.shape[at])
     if counts.meta.numel != input.shape[at]:
-        raise RuntimeError(f"repeats must have the same size as input along dim, but got repeats.size(0) = {counts.meta.numel} and input.size({at}) = "
-                           f"{input.shape[at]}")  # fmt: skip
+        raise RuntimeError(f"repeats must have the same size as input along dim, but got repeats.size(0) = {counts.meta.numel} and input.size({at}) "
+                           f"= {input.shape[at]}")  # fmt: skip
     return input.index_select(at, counts_to_index_op(counts))
 
 
@@ -275,5 +279,3 @@ def diag_embed(input: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1) -
 def diagflat(input: Tensor, offset: int = 0) -> Tensor:
     """All elements as the diagonal of a matrix."""
     return diag_embed(input.contiguous().view(-1), offset)
-
-

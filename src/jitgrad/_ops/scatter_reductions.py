@@ -55,24 +55,39 @@ def index_reduce_op(input: Array, src: Array, index: Index, dim: int, reduce: st
 for _op in (scatter_reduce_op, index_reduce_op):
 
     @_op.rule
-    def _(grad: Tensor, input: Tensor, src: Tensor, index: Tensor, result: Tensor, dim: int, reduce: str, include_self: bool) -> tuple[Tensor, Tensor]:
+    def _(
+        grad: Tensor,
+        input: Tensor,
+        src: Tensor,
+        index: Tensor,
+        result: Tensor,
+        dim: int,
+        reduce: str,
+        include_self: bool,
+    ) -> tuple[Tensor, Tensor]:
         rule = {"sum": sum_rule, "mean": mean_rule, "prod": prod_rule}.get(reduce, extreme_rule)
         own, other = rule(grad, input, src, index, result, dim, include_self)
         return own if include_self else own.scatter(dim, index, 0), other
 
 
-def sum_rule(grad: Tensor, input: Tensor, src: Tensor, index: Tensor, result: Tensor, dim: int, include_self: bool) -> tuple[Tensor, Tensor]:
+def sum_rule(
+    grad: Tensor, input: Tensor, src: Tensor, index: Tensor, result: Tensor, dim: int, include_self: bool
+) -> tuple[Tensor, Tensor]:
     return grad, fitted(grad.gather(dim, index), src)
 
 
-def mean_rule(grad: Tensor, input: Tensor, src: Tensor, index: Tensor, result: Tensor, dim: int, include_self: bool) -> tuple[Tensor, Tensor]:
+def mean_rule(
+    grad: Tensor, input: Tensor, src: Tensor, index: Tensor, result: Tensor, dim: int, include_self: bool
+) -> tuple[Tensor, Tensor]:
     counts = grad.new_full(grad.meta.shape, 1 if include_self else 0)
     counts = counts.scatter_add(dim, index, grad.new_ones(index.meta.shape))
     counts = counts.masked_fill(counts == 0, 1)
     return grad / counts, fitted((grad / counts).gather(dim, index), src)
 
 
-def prod_rule(grad: Tensor, input: Tensor, src: Tensor, index: Tensor, result: Tensor, dim: int, include_self: bool) -> tuple[Tensor, Tensor]:
+def prod_rule(
+    grad: Tensor, input: Tensor, src: Tensor, index: Tensor, result: Tensor, dim: int, include_self: bool
+) -> tuple[Tensor, Tensor]:
     """Products of all others: a single zero among them keeps its gradient."""
     part = fitted(src, index)
     safe = input.masked_fill(input == 0, 1)
@@ -86,7 +101,9 @@ def prod_rule(grad: Tensor, input: Tensor, src: Tensor, index: Tensor, result: T
     return own, fitted((grad * others).gather(dim, index).where(single, rest), src)
 
 
-def extreme_rule(grad: Tensor, input: Tensor, src: Tensor, index: Tensor, result: Tensor, dim: int, include_self: bool) -> tuple[Tensor, Tensor]:
+def extreme_rule(
+    grad: Tensor, input: Tensor, src: Tensor, index: Tensor, result: Tensor, dim: int, include_self: bool
+) -> tuple[Tensor, Tensor]:
     chosen = (fitted(src, index) == result.gather(dim, index)).to(grad.dtype)
     own = (input == result).to(grad.dtype)
     counts = own.scatter(dim, index, 0) if not include_self else own
@@ -115,7 +132,9 @@ def check_reduce(function: str, reduce: str) -> None:
 
 
 @composite(inplace="write")
-def scatter_reduce(input: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str, *, include_self: bool = True) -> Tensor:
+def scatter_reduce(
+    input: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str, *, include_self: bool = True
+) -> Tensor:
     """`input` reduced with the elements of `src` that an index sends there: 'sum', 'prod', 'mean', 'amax' or 'amin'."""
     check_reduce("scatter_reduce", reduce)
     index, at = element_index("scatter", input, dim, index)
@@ -125,7 +144,9 @@ def scatter_reduce(input: Tensor, dim: int, index: Tensor, src: Tensor, reduce: 
 
 
 @composite(inplace="write")
-def index_reduce(input: Tensor, dim: int, index: Tensor, source: Tensor, reduce: str, *, include_self: bool = True) -> Tensor:
+def index_reduce(
+    input: Tensor, dim: int, index: Tensor, source: Tensor, reduce: str, *, include_self: bool = True
+) -> Tensor:
     """`input` reduced with the slices of `source` that the indices of a vector send there: 'prod', 'mean', 'amax' or 'amin'."""
     at = wrap_dim(dim, input.ndim)
     check_reduce("index_reduce", reduce)

@@ -13,9 +13,9 @@ from .._core.shapes import broadcast_shapes, wrap_dim
 from .indexing import copied, counted_op, is_index, need_tensor
 from .kinds import Array, Index, Tensor, composite, general, linear
 from .outputs import into
+from .places import add_along, element_places, outside, take_along, take_at
 from .shaping import strided_start, strided_window
 from .views import places as strided_places
-from .places import add_along, element_places, outside, take_along, take_at
 
 Shape = tuple[int, ...]
 LONG = np.dtype(np.int64)
@@ -63,7 +63,9 @@ def scatter_op(input: Array, src: Array, index: Index, dim: int) -> Array:
 @scatter_op.adjoint
 def _(grad: Array, needs: tuple[bool, bool], index: Array, like: Any, dim: int) -> tuple[Array | None, Array | None]:
     places = element_places(index, dim, grad.shape)
-    return written(grad, places, 0) if needs[0] else None, padded(take_at(grad, places), like[1].shape) if needs[1] else None
+    return written(grad, places, 0) if needs[0] else None, padded(take_at(grad, places), like[1].shape) if needs[
+        1
+    ] else None
 
 
 @general(node="ScatterBackward1", name="_scatter_value", saves=("index",))
@@ -135,13 +137,17 @@ def with_diagonal(array: Array, offset: int, dim1: int, dim2: int, value: Any) -
 
 
 @linear(node="AsStridedScatterBackward0", name="_as_strided_scatter")
-def as_strided_scatter_op(input: Array, src: Array, target: tuple[Any, ...], source: tuple[Any, ...], memory: int) -> Array:
+def as_strided_scatter_op(
+    input: Array, src: Array, target: tuple[Any, ...], source: tuple[Any, ...], memory: int
+) -> Array:
     """`target`, `source`: shape, strides and start of the two in a memory of so many elements."""
     return with_window(input, src, target, source, memory)
 
 
 @as_strided_scatter_op.adjoint
-def _(grad: Array, needs: tuple[bool, bool], target: tuple[Any, ...], source: tuple[Any, ...], memory: int) -> tuple[Array | None, Array | None]:
+def _(
+    grad: Array, needs: tuple[bool, bool], target: tuple[Any, ...], source: tuple[Any, ...], memory: int
+) -> tuple[Array | None, Array | None]:
     kept = with_window(grad, 0, target, source, memory) if needs[0] else None
     flat = np.zeros(memory, grad.dtype)
     flat[strided_places(*target)] = grad
@@ -166,10 +172,14 @@ def element_index(function: str, input: Tensor, dim: int, index: Tensor) -> tupl
     if not is_index(index):
         raise RuntimeError(f"{function}(): Expected dtype int32/int64 for index")
     if max(index.ndim, 1) != max(input.ndim, 1):
-        raise RuntimeError(f"Index tensor must have the same number of dimensions as {'input' if function == 'gather' else 'self'} tensor")
+        raise RuntimeError(
+            f"Index tensor must have the same number of dimensions as {'input' if function == 'gather' else 'self'} tensor"
+        )
     bad = outside(index.array, input.shape[at] if input.ndim else 1)
     if bad is not None:
-        raise RuntimeError(f"index {bad} is out of bounds for dimension {at} with size {input.shape[at] if input.ndim else 1}")
+        raise RuntimeError(
+            f"index {bad} is out of bounds for dimension {at} with size {input.shape[at] if input.ndim else 1}"
+        )
     return index if index.meta.dtype == LONG else index.long(), at
 
 
@@ -194,7 +204,9 @@ def check_scatter(input: Tensor, at: int, index: Tensor, src: Tensor | None) -> 
     fits = all(k == at or n <= m for k, (n, m) in enumerate(zip(index.shape, input.shape, strict=False)))
     if not fits or (src is not None and any(n > m for n, m in zip(index.shape, src.shape, strict=False))):
         tail = f" and to be no larger size than src {bracketed(src.shape)}" if src is not None else ""
-        raise RuntimeError(f"Expected index {bracketed(index.shape)} to be no larger than self {bracketed(input.shape)} apart from dimension {at}{tail}")
+        raise RuntimeError(
+            f"Expected index {bracketed(index.shape)} to be no larger than self {bracketed(input.shape)} apart from dimension {at}{tail}"
+        )
 
 
 def check_src(input: Tensor, src: Tensor) -> None:
@@ -204,7 +216,9 @@ def check_src(input: Tensor, src: Tensor) -> None:
 
 
 @composite(inplace="write")
-def scatter(input: Tensor, dim: int, index: Tensor, src: Any = None, *, value: Any = None, reduce: str | None = None) -> Tensor:
+def scatter(
+    input: Tensor, dim: int, index: Tensor, src: Any = None, *, value: Any = None, reduce: str | None = None
+) -> Tensor:
     """`input` with out[index[i, j], j] = src[i, j] for dim 0, and so on; `src` is a tensor or a number.
 
     RuntimeError where an index is out of range. `reduce` is 'add' or 'multiply' and takes no gradient, as in torch.
@@ -241,7 +255,11 @@ def scatter_reducing(input: Tensor, dim: int, index: Tensor, src: Any, reduce: s
         check_src(input, src)
     index, at = element_index("scatter", input, dim, index)
     check_scatter(input, at, index, src if hasattr(src, "meta") else None)
-    return scatter_values_op(input, src, index, at, reduce) if hasattr(src, "meta") else scatter_number_op(input, index, at, src, reduce)
+    return (
+        scatter_values_op(input, src, index, at, reduce)
+        if hasattr(src, "meta")
+        else scatter_number_op(input, index, at, src, reduce)
+    )
 
 
 @general(node="NotImplemented", name="scatter.reduce")
@@ -257,7 +275,9 @@ def scatter_number_op(input: Array, index: Index, dim: int, value: Any, reduce: 
 def combined(array: Array, index: Array, dim: int, values: Array, reduce: str) -> Array:
     """A copy with values added to, or multiplied into, the elements at an index."""
     result = copied(array)
-    (np.add if reduce == "add" else np.multiply).at(result.reshape(-1), element_places(index, dim, array.shape).reshape(-1), values)
+    (np.add if reduce == "add" else np.multiply).at(
+        result.reshape(-1), element_places(index, dim, array.shape).reshape(-1), values
+    )
     return result
 
 
@@ -266,16 +286,25 @@ def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None) -> Te
     """`gather` where input and indices broadcast against each other and indices may count from the end; all elements without `dim`."""
     need_tensor("take_along_dim", "indices", 2, indices)
     if indices.meta.dtype != LONG:
-        raise RuntimeError(f"torch.take_along_dim(): dtype of indices should be Long but got {indices.meta.kind.scalar_name}")
+        raise RuntimeError(
+            f"torch.take_along_dim(): dtype of indices should be Long but got {indices.meta.kind.scalar_name}"
+        )
     if dim is None:
         return input.view(-1).gather(0, counted_op(indices.view(-1), input.meta.numel))
     if indices.ndim != input.ndim:
-        raise RuntimeError(f"torch.take_along_dim(): input and indices should have the same number of dimensions, but got {input.ndim} dimensions for "
-                           f"input, and {indices.ndim} dimensions for indices")  # fmt: skip
+        raise RuntimeError(f"torch.take_along_dim(): input and indices should have the same number of dimensions, but got {input.ndim} dimensions "
+                           f"for input, and {indices.ndim} dimensions for indices")  # fmt: skip
     at = wrap_dim(dim, input.ndim)
     counted = counted_op(indices, input.shape[at] if input.ndim else 1)
-    common = broadcast_shapes(*[(*x.meta.shape[:at], 1, *x.meta.shape[at + 1 :]) for x in (input, indices)]) if input.ndim else ()
-    own, other = ((*common[:at], n, *common[at + 1 :]) if common else () for n in (input.shape[at] if common else 1, indices.shape[at] if common else 1))
+    common = (
+        broadcast_shapes(*[(*x.meta.shape[:at], 1, *x.meta.shape[at + 1 :]) for x in (input, indices)])
+        if input.ndim
+        else ()
+    )
+    own, other = (
+        (*common[:at], n, *common[at + 1 :]) if common else ()
+        for n in (input.shape[at] if common else 1, indices.shape[at] if common else 1)
+    )
     return input.broadcast_to(own).gather(at, counted.broadcast_to(other))
 
 
@@ -295,7 +324,9 @@ def select_scatter(input: Tensor, src: Tensor, dim: int, index: int) -> Tensor:
 
 
 @composite
-def slice_scatter(input: Tensor, src: Tensor, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1) -> Tensor:
+def slice_scatter(
+    input: Tensor, src: Tensor, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1
+) -> Tensor:
     """A copy of `input` with `src` in place of a slice along an axis."""
     if step <= 0:
         raise RuntimeError("slice step must be positive")
@@ -313,7 +344,9 @@ def diagonal_scatter(input: Tensor, src: Tensor, offset: int = 0, dim1: int = 0,
 
 
 @composite
-def as_strided_scatter(input: Tensor, src: Tensor, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None) -> Tensor:
+def as_strided_scatter(
+    input: Tensor, src: Tensor, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None
+) -> Tensor:
     """A copy of `input` with `src` in place of `input.as_strided(size, stride, storage_offset)`."""
     window, memory = strided_window("as_strided_scatter", input, size, stride, storage_offset)
     check_piece(src, window[0])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -31,12 +31,14 @@ def nonzero_static_op(input: Array, size: int, fill_value: int) -> Array:
 
 @general(name="_searchsorted", differentiable=())
 def searchsorted_op(boundaries: Array, values: Array, right: bool, narrow: bool) -> Array:
-    side = "right" if right else "left"
+    side: Literal["left", "right"] = "right" if right else "left"
     if boundaries.ndim == 1:
         found = np.searchsorted(boundaries, values, side)
     else:
         count = math.prod(boundaries.shape[:-1])
-        rows = zip(boundaries.reshape(count, boundaries.shape[-1]), values.reshape(count, values.shape[-1]), strict=True)
+        rows = zip(
+            boundaries.reshape(count, boundaries.shape[-1]), values.reshape(count, values.shape[-1]), strict=True
+        )
         found = np.array([np.searchsorted(row, wanted, side) for row, wanted in rows]).reshape(values.shape)
     return np.asarray(found, np.int32 if narrow else LONG)
 
@@ -74,12 +76,22 @@ def nonzero_static(input: Tensor, *, size: int, fill_value: int = -1) -> Tensor:
 
 
 @composite(method=False)
-def searchsorted(sorted_sequence: Tensor, input: Any, *, out_int32: bool = False, right: bool = False, side: str | None = None, sorter: Any = None) -> Tensor:
+def searchsorted(
+    sorted_sequence: Tensor,
+    input: Any,
+    *,
+    out_int32: bool = False,
+    right: bool = False,
+    side: str | None = None,
+    sorter: Any = None,
+) -> Tensor:
     """Where in the last axis of a sorted tensor the values would go: before equal ones, or behind them with `right`."""
     if side not in (None, "left", "right"):
         raise RuntimeError(f"torch.searchsorted(): side can only be 'left' or 'right' but got {side}")
     if side == "left" and right:
-        raise RuntimeError("torch.searchsorted(): side and right can't be set to opposites, got side of left while right was True")
+        raise RuntimeError(
+            "torch.searchsorted(): side and right can't be set to opposites, got side of left while right was True"
+        )
     number = not hasattr(input, "meta")
     values = sorted_sequence.new_tensor(input) if number else input
     check_searchable(sorted_sequence, values, number)
@@ -91,10 +103,12 @@ def searchsorted(sorted_sequence: Tensor, input: Any, *, out_int32: bool = False
 def check_searchable(bounds: Tensor, values: Tensor, number: bool) -> None:
     """RuntimeError in torch's words unless the shapes and dtypes go together."""
     if number and bounds.ndim != 1:
-        raise RuntimeError("torch.searchsorted(): input value can be a scalar only when boundaries tensor dimension is 1, but we got boundaries tensor "
-                           f"dim({bounds.ndim}) and input value's dim(0) numel(1)")  # fmt: skip
+        raise RuntimeError("torch.searchsorted(): input value can be a scalar only when boundaries tensor dimension is 1, but we got boundaries "
+                           f"tensor dim({bounds.ndim}) and input value's dim(0) numel(1)")  # fmt: skip
     if bounds.ndim == 0:
-        raise RuntimeError("torch.searchsorted(): boundaries tensor should have positive dimension, but got 0 dimension")
+        raise RuntimeError(
+            "torch.searchsorted(): boundaries tensor should have positive dimension, but got 0 dimension"
+        )
     if bounds.meta.kind is not values.meta.kind:
         raise RuntimeError("torch.searchsorted(): boundary tensor and input value tensor should have same dtype, but got boundary tensor dtype "
                            f"{bounds.meta.kind.scalar_name} and input value tensor dtype {values.meta.kind.scalar_name}")  # fmt: skip

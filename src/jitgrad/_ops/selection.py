@@ -50,7 +50,7 @@ def where_method(input: Tensor, condition: Tensor, other: Any) -> Tensor:
 CLAMP = ("input", "min", "max")
 
 
-@elementwise(name="_clamp", node="ClampBackward0", nodes={"tss": "ClampBackward1"}, numbers=("min", "max"), check=fitting)
+@elementwise(name="_clamp", node="ClampBackward0", nodes={"tss": "ClampBackward1"}, numbers=("min", "max"), masks=True, check=fitting)
 def clamp_both(input: Expr, min: Expr, max: Expr) -> Expr:
     return s.clamp(input, min, max)
 
@@ -65,11 +65,12 @@ def high(input: Expr, max: Expr) -> Expr:
     return s.minimum(input, max)
 
 
-ONE_BOUND: dict[str, Any] = {"node": "ClampBackward0", "nodes": {"ts": "ClampBackward1"}, "edges": CLAMP, "check": fitting}
-clamp_low = elementwise(name="_clamp_low", numbers=("min",), **ONE_BOUND)(low)
-clamp_high = elementwise(name="_clamp_high", numbers=("max",), **ONE_BOUND)(high)
-clamp_min_op = elementwise(name="_clamp_min", node="ClampMinBackward1", nodes={"ts": "ClampMinBackward0"}, numbers=("min",), check=fitting)(low)
-clamp_max_op = elementwise(name="_clamp_max", node="ClampMaxBackward1", nodes={"ts": "ClampMaxBackward0"}, numbers=("max",), check=fitting)(high)
+ONE_BOUND: dict[str, Any] = {"masks": True, "check": fitting}
+CLAMP_BOUND: dict[str, Any] = {"node": "ClampBackward0", "nodes": {"ts": "ClampBackward1"}, "edges": CLAMP, **ONE_BOUND}
+clamp_low = elementwise(name="_clamp_low", numbers=("min",), **CLAMP_BOUND)(low)
+clamp_high = elementwise(name="_clamp_high", numbers=("max",), **CLAMP_BOUND)(high)
+clamp_min_op = elementwise(name="_clamp_min", node="ClampMinBackward1", nodes={"ts": "ClampMinBackward0"}, numbers=("min",), **ONE_BOUND)(low)
+clamp_max_op = elementwise(name="_clamp_max", node="ClampMaxBackward1", nodes={"ts": "ClampMaxBackward0"}, numbers=("max",), **ONE_BOUND)(high)
 
 for _op in (clamp_low, clamp_min_op):  # no halves at a tie, as a maximum would have
     _op.partial("input")(lambda input, min: s.where(input >= min, 1.0, 0.0))
@@ -116,25 +117,25 @@ def clamp_max(input: Tensor, max: Any) -> Tensor:
 
 
 # ---------------------------------------------------------------- extrema
-@elementwise(inplace=False)
+@elementwise(inplace=False, masks=True)
 def maximum(input: Expr, other: Expr) -> Expr:
     """The larger one, NaN if either is; a tie shares the gradient half and half."""
     return s.maximum(input, other)
 
 
-@elementwise(inplace=False)
+@elementwise(inplace=False, masks=True)
 def minimum(input: Expr, other: Expr) -> Expr:
     """The smaller one, NaN if either is; a tie shares the gradient half and half."""
     return s.minimum(input, other)
 
 
-@elementwise(inplace=False)
+@elementwise(inplace=False, masks=True)
 def fmax(input: Expr, other: Expr) -> Expr:
     """The larger one, or the one that is not NaN; at a tie `input` has the gradient."""
     return s.where((input >= other) | s.isnan(other), input, other)
 
 
-@elementwise(inplace=False)
+@elementwise(inplace=False, masks=True)
 def fmin(input: Expr, other: Expr) -> Expr:
     """The smaller one, or the one that is not NaN; at a tie `input` has the gradient."""
     return s.where((input <= other) | s.isnan(other), input, other)
@@ -215,7 +216,7 @@ def zero(input: Tensor) -> Tensor:
     return zero_op, (input,), ()
 
 
-@elementwise(name="_nan_to_num")
+@elementwise(name="_nan_to_num", masks=True)
 def nan_to_num_op(input: Expr, *, nan: float, posinf: float, neginf: float) -> Expr:
     infinite = s.where(input > 0, posinf, neginf)
     return s.where(s.isnan(input), nan, s.where(s.isinf(input), infinite, input))

@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 
 from .._core.errors import bracketed
-from .._core.shapes import VIEW_ERROR, Size, can_view, expand_shape, infer_size, parse_shape, wrap_dim, wrap_dims
-from .._core.shapes import broadcast_shapes as common_shape
+from .._core.shapes import VIEW_ERROR, can_view, expand_shape, infer_size, parse_shape, wrap_dim, wrap_dims
 from .kinds import Tensor, composite
 from .views import (
     as_strided_op,
@@ -88,29 +87,29 @@ def t(input: Tensor) -> Tensor:
 
 
 @composite(prop=True, public=False)
-def T(input: Tensor) -> Tensor:  # noqa: N802
+def T(input: Tensor) -> Tensor:
     """All axes in reverse order; a view."""
     if input.ndim > 2:
         warnings.warn("The use of `x.T` on tensors of dimension other than 2 to reverse their shape is deprecated and it will throw an error in "
                       "a future release. Consider `x.mT` to transpose batches of matrices or `x.permute(*torch.arange(x.ndim - 1, -1, -1))` to "
                       "reverse the dimensions of a tensor.", UserWarning, stacklevel=3)  # fmt: skip
-    return t_op(input) if input.ndim == 2 else permute_op(input, tuple(range(input.ndim))[::-1])
+    return permute_op(input, tuple(range(input.ndim))[::-1])
 
 
 @composite(prop=True, public=False)
-def mT(input: Tensor) -> Tensor:  # noqa: N802
+def mT(input: Tensor) -> Tensor:
     """The last two axes exchanged; a view. RuntimeError for fewer than two."""
     return last_two(input, "mT")
 
 
 @composite(prop=True, public=False)
-def mH(input: Tensor) -> Tensor:  # noqa: N802
+def mH(input: Tensor) -> Tensor:
     """The last two axes exchanged (and conjugated, which changes nothing here); a view."""
     return last_two(input, "mH")
 
 
 @composite(prop=True, public=False)
-def H(input: Tensor) -> Tensor:  # noqa: N802
+def H(input: Tensor) -> Tensor:
     """The transpose of a matrix; a view. RuntimeError for other ranks."""
     if input.ndim not in (0, 2):
         raise RuntimeError(f"tensor.H is only supported on matrices (2-D tensors). Got {input.ndim}-D tensor.")
@@ -126,7 +125,9 @@ def adjoint(input: Tensor) -> Tensor:
 def last_two(input: Tensor, name: str) -> Tensor:
     """The last two axes exchanged. RuntimeError for fewer than two."""
     if input.ndim < 2:
-        raise RuntimeError(f"tensor.{name} is only supported on matrices or batches of matrices. Got {input.ndim}-D tensor.")
+        raise RuntimeError(
+            f"tensor.{name} is only supported on matrices or batches of matrices. Got {input.ndim}-D tensor."
+        )
     return transpose_op(input, input.ndim - 2, input.ndim - 1)
 
 
@@ -175,10 +176,12 @@ def view_dtype(input: Tensor, kind: Any) -> Tensor:
     """The bytes as another dtype. RuntimeError where the last axis can't be cut or joined that way."""
     old, new = input.meta.dtype.itemsize, kind.numpy.itemsize
     if old != new and input.ndim == 0:
-        raise RuntimeError(f"self.dim() cannot be 0 to view {input.meta.kind.scalar_name} as {kind.scalar_name} (different element sizes)")
+        raise RuntimeError(
+            f"self.dim() cannot be 0 to view {input.meta.kind.scalar_name} as {kind.scalar_name} (different element sizes)"
+        )
     if old != new and input.array.strides[-1] != old:
-        raise RuntimeError(f"self.stride(-1) must be 1 to view {input.meta.kind.scalar_name} as {kind.scalar_name} (different element sizes), but got "
-                           f"{input.array.strides[-1] // old}")  # fmt: skip
+        raise RuntimeError(f"self.stride(-1) must be 1 to view {input.meta.kind.scalar_name} as {kind.scalar_name} (different element sizes), but "
+                           f"got {input.array.strides[-1] // old}")  # fmt: skip
     if new > old and input.shape[-1] * old % new:
         raise RuntimeError(f"self.size(-1) must be divisible by {new // old} to view {input.meta.kind.scalar_name} as {kind.scalar_name} (different "
                            f"element sizes), but got {input.shape[-1]}")  # fmt: skip
@@ -255,57 +258,6 @@ def expand_as(input: Tensor, other: Tensor) -> Tensor:
     return expand_op(input, expand_shape(input.meta.shape, other.meta.shape, input.type()))
 
 
-@composite
-def broadcast_to(input: Tensor, size: Any) -> Tensor:
-    """`input.expand(size)`."""
-    return input.expand(size)
-
-
-@composite(method=False)
-def broadcast_tensors(*tensors: Any) -> Any:
-    """The tensors expanded to one shape, as a tuple; views."""
-    if len(tensors) == 1 and isinstance(tensors[0], (tuple, list)):
-        tensors = tuple(tensors[0])
-    shape = common_shape(*(x.meta.shape for x in tensors)) if tensors else ()
-    return tuple(x if x.meta.shape == shape else x.expand(shape) for x in tensors)
-
-
-@composite(method=False)
-def broadcast_shapes(*shapes: Any) -> Any:
-    """The shape that all shapes broadcast to. RuntimeError where there is none."""
-    wrapped = tuple((shape,) if isinstance(shape, int) else tuple(shape) for shape in shapes)
-    if any(n < 0 for shape in wrapped for n in shape):
-        bad = next(n for shape in wrapped for n in shape if n < 0)
-        raise RuntimeError(f"Trying to create tensor with negative dimension ({bad}): ({bad})")
-    try:
-        return Size(common_shape(*wrapped)) if wrapped else Size(())
-    except RuntimeError:
-        raise RuntimeError("Shape mismatch: objects cannot be broadcast to a single shape") from None
-
-
-@composite(method=False)
-def meshgrid(*tensors: Any, indexing: str | None = None) -> Any:
-    """Each vector along an axis of its own, expanded to the grid of all; views, as a tuple. `indexing` is 'ij' or 'xy'."""
-    if len(tensors) == 1 and isinstance(tensors[0], (tuple, list)):
-        tensors = tuple(tensors[0])
-    if not tensors:
-        raise ValueError("meshgrid expects a non-empty TensorList")
-    for x in tensors:
-        if x.ndim > 1:
-            raise RuntimeError(f"torch.meshgrid: Expected 0D or 1D tensor in the tensor list but got: {x!r}")
-        if x.dtype is not tensors[0].dtype:
-            raise RuntimeError("torch.meshgrid expects all tensors to have the same dtype")
-    if indexing is None:
-        warnings.warn("torch.meshgrid: in an upcoming release, it will be required to pass the indexing argument.", UserWarning, stacklevel=3)
-    elif indexing not in ("ij", "xy"):
-        raise RuntimeError(f'torch.meshgrid: indexing must be one of "xy" or "ij", but received: {indexing}')
-    swap = indexing == "xy" and len(tensors) > 1
-    order = (tensors[1], tensors[0], *tensors[2:]) if swap else tensors
-    shape = tuple(x.meta.numel for x in order)
-    grids = [x.view((1,) * k + (-1,) + (1,) * (len(order) - k - 1)).expand(shape) for k, x in enumerate(order)]
-    return (grids[1], grids[0], *grids[2:]) if swap else tuple(grids)
-
-
 @composite(public=False)
 def unfold(input: Tensor, dimension: int, size: int, step: int) -> Tensor:
     """All windows of `size` elements along an axis, `step` apart, with the window as a new last axis; a view."""
@@ -330,21 +282,25 @@ def as_strided(input: Tensor, size: Sequence[int], stride: Sequence[int], storag
     return as_strided_op(input, *window, strided_start(input), input.stride(), memory)
 
 
-def strided_window(function: str, input: Tensor, size: Sequence[int], stride: Sequence[int], storage_offset: int | None) -> tuple[tuple[Shape, Shape, int], int]:
+def strided_window(
+    function: str, input: Tensor, size: Sequence[int], stride: Sequence[int], storage_offset: int | None
+) -> tuple[tuple[Shape, Shape, int], int]:
     """Shape, strides and start of a window of the tensor's memory, checked, and how many elements that memory has."""
     shape, steps, unit = tuple(size), tuple(stride), input.meta.dtype.itemsize
     if len(shape) != len(steps):
         raise RuntimeError("mismatch in length of strides and shape")
     if any(step < 0 for step in steps):
-        raise RuntimeError(f"{function}: Negative strides are not supported at the moment, got strides: {bracketed(steps)}")
+        raise RuntimeError(
+            f"{function}: Negative strides are not supported at the moment, got strides: {bracketed(steps)}"
+        )
     root = input if input._base is None else input._base
     start = strided_start(input) if storage_offset is None else int(storage_offset)
     if start < 0:
         raise RuntimeError(f"Tensor: invalid storage offset {start}")
     memory, needed = _extent(root.meta.shape, root.stride()), _extent(shape, steps)
     if needed and start + needed > memory:
-        raise RuntimeError(f"setStorage: sizes {bracketed(shape)}, strides {bracketed(steps)}, storage offset {start}, and itemsize {unit} requiring a "
-                           f"storage size of {(start + needed) * unit} are out of bounds for storage of size {memory * unit}")  # fmt: skip
+        raise RuntimeError(f"setStorage: sizes {bracketed(shape)}, strides {bracketed(steps)}, storage offset {start}, and itemsize {unit} requiring "
+                           f"a storage size of {(start + needed) * unit} are out of bounds for storage of size {memory * unit}")  # fmt: skip
     return (shape, steps, start), memory
 
 
@@ -357,30 +313,3 @@ def strided_start(input: Tensor) -> int:
 def _extent(shape: Shape, steps: Shape) -> int:
     """How many elements of memory a layout spans."""
     return 0 if 0 in shape else 1 + sum((n - 1) * step for n, step in zip(shape, steps, strict=True))
-
-
-@composite(method=False)
-def atleast_1d(*tensors: Any) -> Any:
-    """Each tensor, with one axis if it has none; a tuple if several are given."""
-    return each(tensors, lambda x: x if x.ndim else x.reshape(1))
-
-
-@composite(method=False)
-def atleast_2d(*tensors: Any) -> Any:
-    """Each tensor, with two axes if it has fewer (new ones in front); a tuple if several are given."""
-    return each(tensors, lambda x: x if x.ndim > 1 else x.unsqueeze(0) if x.ndim else x.reshape(1, 1))
-
-
-@composite(method=False)
-def atleast_3d(*tensors: Any) -> Any:
-    """Each tensor, with three axes if it has fewer; a tuple if several are given."""
-    return each(tensors, lambda x: x if x.ndim > 2 else x.unsqueeze(-1) if x.ndim == 2 else x.unsqueeze(0).unsqueeze(-1) if x.ndim else x.reshape(1, 1, 1))
-
-
-def each(tensors: tuple[Any, ...], change: Any) -> Any:
-    """A function of one tensor, on one or several."""
-    if len(tensors) == 1:
-        if not isinstance(tensors[0], (tuple, list)):
-            return change(tensors[0])
-        tensors = tuple(tensors[0])
-    return tuple(change(x) for x in tensors)

@@ -97,13 +97,19 @@ def unique_dim_op(input: Array, dim: int) -> tuple[Array, Array, Array]:
 @general(node="UniqueConsecutiveBackward0", name="unique_consecutive", outputs=3)
 def unique_consecutive_op(input: Array, dim: int | None) -> tuple[Array, Array, Array]:
     count = input.size if dim is None else input.shape[dim]
-    rows = input.reshape(-1, 1) if dim is None else np.moveaxis(input, dim, 0).reshape(count, input.size // max(count, 1))
+    rows = (
+        input.reshape(-1, 1) if dim is None else np.moveaxis(input, dim, 0).reshape(count, input.size // max(count, 1))
+    )
     new = np.ones(len(rows), bool)
     new[1:] = (rows[1:] != rows[:-1]).any(1)
     starts = np.flatnonzero(new)
     inverse = (np.cumsum(new) - 1).astype(LONG)
     values = input.reshape(-1)[starts] if dim is None else np.ascontiguousarray(np.take(input, starts, dim))
-    return values, inverse.reshape(input.shape) if dim is None else inverse, np.diff(starts, append=len(rows)).astype(LONG)
+    return (
+        values,
+        inverse.reshape(input.shape) if dim is None else inverse,
+        np.diff(starts, append=len(rows)).astype(LONG),
+    )
 
 
 # ---------------------------------------------------------------- faces
@@ -155,16 +161,26 @@ def kthvalue(input: Tensor, k: int, dim: int = -1, keepdim: bool = False, *, out
 
 
 @composite
-def unique(input: Tensor, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None) -> Any:
+def unique(
+    input: Tensor,
+    sorted: bool = True,
+    return_inverse: bool = False,
+    return_counts: bool = False,
+    dim: int | None = None,
+) -> Any:
     """The different elements in order, or the different slices along an axis; with `return_inverse` and `return_counts` a tuple."""
     found = unique_op(input) if dim is None else unique_dim_op(input, wrap_dim(dim, input.ndim))
     return chosen(found, return_inverse, return_counts)
 
 
 @composite
-def unique_consecutive(input: Tensor, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None) -> Any:
+def unique_consecutive(
+    input: Tensor, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None
+) -> Any:
     """The elements without those equal to the one before, or slices along an axis."""
-    return chosen(unique_consecutive_op(input, None if dim is None else wrap_dim(dim, input.ndim)), return_inverse, return_counts)
+    return chosen(
+        unique_consecutive_op(input, None if dim is None else wrap_dim(dim, input.ndim)), return_inverse, return_counts
+    )
 
 
 def chosen(found: Any, inverse: bool, counts: bool) -> Any:

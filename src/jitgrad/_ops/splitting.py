@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -44,7 +45,7 @@ def split_with_sizes_op(input: Array, sizes: Shape, dim: int) -> tuple[Array, ..
 def pieces(array: Array, sizes: Shape, dim: int) -> tuple[Array, ...]:
     """Consecutive slices of the given lengths along an axis."""
     ends = np.cumsum([0, *sizes]).tolist()
-    return tuple(array[(slice(None),) * dim + (slice(a, b),)] for a, b in zip(ends, ends[1:], strict=False))
+    return tuple(array[(slice(None),) * dim + (slice(a, b),)] for a, b in pairwise(ends))
 
 
 @linear(node="UnsafeSplitBackward0", name="_unsafe_split", outputs=None)
@@ -90,7 +91,9 @@ def select(input: Tensor, dim: int, index: int) -> Tensor:
     at, index = wrap_dim(dim, input.ndim), int(index)
     size = input.shape[at]
     if not -size <= index < size:
-        raise IndexError(f"select(): index {index} out of range for tensor of size {bracketed(input.shape)} at dimension {at}")
+        raise IndexError(
+            f"select(): index {index} out of range for tensor of size {bracketed(input.shape)} at dimension {at}"
+        )
     return select_op(input, at, index % size)
 
 
@@ -196,10 +199,12 @@ def checked_sizes(input: Tensor, split_sizes: Sequence[int], dim: int) -> tuple[
         raise RuntimeError("split expects at least a 1-dimensional tensor")
     at, sizes = wrap_dim(dim, input.ndim), tuple(int(n) for n in split_sizes)
     if any(n < 0 for n in sizes):
-        raise RuntimeError(f"split_with_sizes expects split_sizes have only non-negative entries, but got split_sizes={bracketed(sizes)}")
+        raise RuntimeError(
+            f"split_with_sizes expects split_sizes have only non-negative entries, but got split_sizes={bracketed(sizes)}"
+        )
     if sum(sizes) != input.shape[at]:
-        raise RuntimeError(f"split_with_sizes expects split_sizes to sum exactly to {input.shape[at]} (input tensor's size at dimension {at}), but got "
-                           f"split_sizes={bracketed(sizes)}")  # fmt: skip
+        raise RuntimeError(f"split_with_sizes expects split_sizes to sum exactly to {input.shape[at]} (input tensor's size at dimension {at}), but "
+                           f"got split_sizes={bracketed(sizes)}")  # fmt: skip
     return sizes, at
 
 
@@ -231,14 +236,19 @@ def chunk_size(input: Tensor, chunks: int, dim: int) -> tuple[int, int]:
 def tensor_split(input: Tensor, indices_or_sections: Any, dim: int = 0) -> Any:
     """Pieces of nearly one length, or cut at the indices listed, as a tuple; views."""
     if not input.ndim:
-        raise RuntimeError(f"tensor_split expected at least a 1-dimensional tensor, but got a tensor with {input.ndim} dims")
+        raise RuntimeError(
+            f"tensor_split expected at least a 1-dimensional tensor, but got a tensor with {input.ndim} dims"
+        )
     at, cuts = wrap_dim(dim, input.ndim), indices_or_sections
     if hasattr(cuts, "meta"):
         if cuts.meta.dtype != np.int64:
-            raise RuntimeError("tensor_split expected tensor_indices_or_sections to have dtype of long, but got " + cuts.meta.kind.scalar_name)
+            raise RuntimeError(
+                "tensor_split expected tensor_indices_or_sections to have dtype of long, but got "
+                + cuts.meta.kind.scalar_name
+            )
         if cuts.ndim > 1:
-            raise RuntimeError("tensor_split expected tensor_indices_or_sections to be a zero-dimensional or one-dimensional tensor, but got a tensor "
-                               f"with {cuts.ndim} dims")  # fmt: skip
+            raise RuntimeError("tensor_split expected tensor_indices_or_sections to be a zero-dimensional or one-dimensional tensor, but got a "
+                               f"tensor with {cuts.ndim} dims")  # fmt: skip
         cuts = cuts.tolist()
     size = input.shape[at]
     if isinstance(cuts, int):
@@ -254,7 +264,9 @@ def tensor_split(input: Tensor, indices_or_sections: Any, dim: int = 0) -> Any:
 def hsplit(input: Tensor, indices_or_sections: Any) -> Any:
     """`tensor_split` along the second axis (the first of a vector)."""
     if input.ndim < 1:
-        raise RuntimeError("torch.hsplit requires a tensor with at least 1 dimension, but got a tensor with 0 dimensions!")
+        raise RuntimeError(
+            "torch.hsplit requires a tensor with at least 1 dimension, but got a tensor with 0 dimensions!"
+        )
     return evenly_split("hsplit", input, indices_or_sections, 0 if input.ndim == 1 else 1)
 
 
@@ -262,7 +274,9 @@ def hsplit(input: Tensor, indices_or_sections: Any) -> Any:
 def vsplit(input: Tensor, indices_or_sections: Any) -> Any:
     """`tensor_split` along the first axis."""
     if input.ndim < 2:
-        raise RuntimeError(f"torch.vsplit requires a tensor with at least 2 dimension, but got a tensor with {input.ndim} dimensions!")
+        raise RuntimeError(
+            f"torch.vsplit requires a tensor with at least 2 dimension, but got a tensor with {input.ndim} dimensions!"
+        )
     return evenly_split("vsplit", input, indices_or_sections, 0)
 
 
@@ -270,7 +284,9 @@ def vsplit(input: Tensor, indices_or_sections: Any) -> Any:
 def dsplit(input: Tensor, indices_or_sections: Any) -> Any:
     """`tensor_split` along the third axis."""
     if input.ndim < 3:
-        raise RuntimeError(f"torch.dsplit requires a tensor with at least 3 dimension, but got a tensor with {input.ndim} dimensions!")
+        raise RuntimeError(
+            f"torch.dsplit requires a tensor with at least 3 dimension, but got a tensor with {input.ndim} dimensions!"
+        )
     return evenly_split("dsplit", input, indices_or_sections, 2)
 
 

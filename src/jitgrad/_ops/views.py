@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from .._core.dtypes import TENSOR_TYPE_NAME
 from .._core.meta import Meta
 from .._core.shapes import can_view
 from .kinds import Array, general, linear
@@ -218,7 +216,12 @@ class Window:
         interface = owner.__array_interface__
         address, read_only = interface["data"]
         self.owner = owner
-        self.__array_interface__ = {**interface, "data": (address + start, read_only), "shape": shape, "strides": strides}
+        self.__array_interface__ = {
+            **interface,
+            "data": (address + start, read_only),
+            "shape": shape,
+            "strides": strides,
+        }
 
 
 @general(node="AsStridedBackward0", name="_as_strided")

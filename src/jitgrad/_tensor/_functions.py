@@ -9,11 +9,13 @@ from typing import Any
 from .._core.dtypes import dtype as Dtype
 from .._ops import activations as ops_activations
 from .._ops import arithmetic as ops_arithmetic
+from .._ops import broadcasting as ops_broadcasting
 from .._ops import casts as ops_casts
 from .._ops import classes as ops_classes
 from .._ops import comparisons as ops_comparisons
 from .._ops import embedding as ops_embedding
 from .._ops import extremes as ops_extremes
+from .._ops import flat_indexing as ops_flat_indexing
 from .._ops import indexing as ops_indexing
 from .._ops import joining as ops_joining
 from .._ops import losses as ops_losses
@@ -296,17 +298,17 @@ arctanh_ = atanh_
 
 def atleast_1d(*tensors: Any) -> Any:
     """Each tensor, with one axis if it has none; a tuple if several are given."""
-    return ops_shaping.atleast_1d(*tensors)
+    return ops_broadcasting.atleast_1d(*tensors)
 
 
 def atleast_2d(*tensors: Any) -> Any:
     """Each tensor, with two axes if it has fewer (new ones in front); a tuple if several are given."""
-    return ops_shaping.atleast_2d(*tensors)
+    return ops_broadcasting.atleast_2d(*tensors)
 
 
 def atleast_3d(*tensors: Any) -> Any:
     """Each tensor, with three axes if it has fewer; a tuple if several are given."""
-    return ops_shaping.atleast_3d(*tensors)
+    return ops_broadcasting.atleast_3d(*tensors)
 
 
 def batch_norm(input: Tensor, weight: Any, bias: Any, running_mean: Any, running_var: Any, training: bool, momentum: float, eps: float, cudnn_enabled: bool = True) -> Tensor:
@@ -408,17 +410,17 @@ def bmm(input: Tensor, mat2: Tensor) -> Tensor:
 
 def broadcast_shapes(*shapes: Any) -> Any:
     """The shape that all shapes broadcast to. RuntimeError where there is none."""
-    return ops_shaping.broadcast_shapes(*shapes)
+    return ops_broadcasting.broadcast_shapes(*shapes)
 
 
 def broadcast_tensors(*tensors: Any) -> Any:
     """The tensors expanded to one shape, as a tuple; views."""
-    return ops_shaping.broadcast_tensors(*tensors)
+    return ops_broadcasting.broadcast_tensors(*tensors)
 
 
 def broadcast_to(input: Tensor, size: Any) -> Tensor:
     """`input.expand(size)`."""
-    return ops_shaping.broadcast_to(input, size)
+    return ops_broadcasting.broadcast_to(input, size)
 
 
 def bucketize(input: Any, boundaries: Tensor, *, out_int32: bool = False, right: bool = False) -> Tensor:
@@ -1335,7 +1337,7 @@ def mean(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = 
 
 def meshgrid(*tensors: Any, indexing: str | None = None) -> Any:
     """Each vector along an axis of its own, expanded to the grid of all; views, as a tuple. `indexing` is 'ij' or 'xy'."""
-    return ops_shaping.meshgrid(*tensors, indexing=indexing)
+    return ops_broadcasting.meshgrid(*tensors, indexing=indexing)
 
 
 def min(input: Tensor, dim: Any = None, keepdim: bool = False, *, other: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
@@ -1532,7 +1534,7 @@ def prod(input: Tensor, dim: int | None = None, keepdim: bool = False, *, dtype:
 
 def put(input: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) -> Tensor:
     """`input` with the elements of `source` at numbers in row-major order, or added there."""
-    return ops_indexing.put(input, index, source, accumulate)
+    return ops_flat_indexing.put(input, index, source, accumulate)
 
 
 def put_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
@@ -1923,7 +1925,7 @@ def t_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
 
 def take(input: Tensor, index: Tensor, *, out: Any = None) -> Tensor:
     """Elements by their number in row-major order; negative ones count from the end. IndexError out of range."""
-    return ops_indexing.take(input, index, out=out)
+    return ops_flat_indexing.take(input, index, out=out)
 
 
 def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None) -> Tensor:

@@ -14,11 +14,13 @@ from .._engine import modes, versions
 from .._engine.node import next_number
 from .._ops import activations as ops_activations
 from .._ops import arithmetic as ops_arithmetic
+from .._ops import broadcasting as ops_broadcasting
 from .._ops import casts as ops_casts
 from .._ops import classes as ops_classes
 from .._ops import comparisons as ops_comparisons
 from .._ops import embedding as ops_embedding
 from .._ops import extremes as ops_extremes
+from .._ops import flat_indexing as ops_flat_indexing
 from .._ops import indexing as ops_indexing
 from .._ops import joining as ops_joining
 from .._ops import losses as ops_losses
@@ -260,7 +262,7 @@ class Tensor(TensorMethods, public=True):
         return t
 
     def __radd__(self, other: Any) -> Any:
-        return scalar_first(ops_arithmetic.add_op, other, self)
+        return scalar_operand(ops_arithmetic.add_op, self, other)
 
     def add(self, other: Any, *, alpha: Any = 1) -> Tensor:
         """input + alpha * other; shapes broadcast, dtypes promote."""
@@ -541,7 +543,7 @@ class Tensor(TensorMethods, public=True):
         return invoke(ops_rounding.bitwise_and, (self, other,), ())
 
     def __rand__(self, other: Any) -> Any:
-        return scalar_first(ops_rounding.bitwise_and, other, self)
+        return scalar_operand(ops_rounding.bitwise_and, self, other)
 
     def bitwise_and(self, other: Tensor | Number) -> Tensor:
         """Bits that both have; of truth values, whether both hold."""
@@ -587,7 +589,7 @@ class Tensor(TensorMethods, public=True):
         return invoke(ops_rounding.bitwise_or, (self, other,), ())
 
     def __ror__(self, other: Any) -> Any:
-        return scalar_first(ops_rounding.bitwise_or, other, self)
+        return scalar_operand(ops_rounding.bitwise_or, self, other)
 
     def bitwise_or(self, other: Tensor | Number) -> Tensor:
         """Bits that one of them has; of truth values, whether one holds."""
@@ -625,7 +627,7 @@ class Tensor(TensorMethods, public=True):
         return invoke(ops_rounding.bitwise_xor, (self, other,), ())
 
     def __rxor__(self, other: Any) -> Any:
-        return scalar_first(ops_rounding.bitwise_xor, other, self)
+        return scalar_operand(ops_rounding.bitwise_xor, self, other)
 
     def bitwise_xor(self, other: Tensor | Number) -> Tensor:
         """Bits that exactly one of them has; of truth values, whether exactly one holds."""
@@ -647,7 +649,7 @@ class Tensor(TensorMethods, public=True):
 
     def broadcast_to(self, size: Any) -> Tensor:
         """`input.expand(size)`."""
-        return ops_shaping.broadcast_to(self, size)
+        return ops_broadcasting.broadcast_to(self, size)
 
     def byte(self) -> Tensor:
         """In uint8."""
@@ -1946,7 +1948,7 @@ class Tensor(TensorMethods, public=True):
         return t
 
     def __rmul__(self, other: Any) -> Any:
-        return scalar_first(ops_arithmetic.mul, other, self)
+        return scalar_operand(ops_arithmetic.mul, self, other)
 
     def mul(self, other: Tensor | Number) -> Tensor:
         """Product; shapes broadcast, dtypes promote."""
@@ -2102,11 +2104,11 @@ class Tensor(TensorMethods, public=True):
 
     def put(self, index: Tensor, source: Tensor, accumulate: bool = False) -> Tensor:
         """`input` with the elements of `source` at numbers in row-major order, or added there."""
-        return ops_indexing.put(self, index, source, accumulate)
+        return ops_flat_indexing.put(self, index, source, accumulate)
 
     def put_(self, index: Tensor, source: Tensor, accumulate: bool = False) -> Tensor:
         """In-place `put`."""
-        return inplace(ops_indexing.put, "put_", self, (index, source, accumulate,), {})
+        return inplace(ops_flat_indexing.put, "put_", self, (index, source, accumulate,), {})
 
     def rad2deg(self) -> Any:
         """Radians to degrees."""
@@ -2688,7 +2690,7 @@ class Tensor(TensorMethods, public=True):
 
     def take(self, index: Tensor, *, out: Any = None) -> Tensor:
         """Elements by their number in row-major order; negative ones count from the end. IndexError out of range."""
-        return ops_indexing.take(self, index, out=out)
+        return ops_flat_indexing.take(self, index, out=out)
 
     def take_along_dim(self, indices: Tensor, dim: int | None = None) -> Tensor:
         """`gather` where input and indices broadcast against each other and indices may count from the end; all elements without `dim`."""

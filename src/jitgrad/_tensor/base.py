@@ -261,7 +261,7 @@ class AccumulateGrad(Node):
         with ACCUMULATE:
             held = self.grad
             if held is None:
-                self.grad = copied(grad.detach(), grad) if create_graph else self.laid_out(grad.array)
+                self.grad = self.recorded_copy(grad) if create_graph else self.laid_out(grad.array)
             elif create_graph:
                 self.grad = held + grad
             else:
@@ -270,6 +270,14 @@ class AccumulateGrad(Node):
                 held._bump()
             if modes.SPECIAL and modes.LOCAL.tracer is not None:
                 modes.LOCAL.tracer.accumulated(self, held, grad)
+
+    def recorded_copy(self, grad: Any) -> Any:
+        """The same with the gradient's history going on."""
+        result = copied(grad.detach(), grad)
+        if not self.meta.plain:
+            result.array = self.laid_out(result.array).array
+            settle(result)
+        return result
 
     def laid_out(self, grad: np.ndarray[Any, Any]) -> Any:
         """A copy of a gradient, laid out in memory as the leaf is."""

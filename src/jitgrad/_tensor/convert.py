@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import warnings
 from collections.abc import Iterable, Sequence
-from typing import Any, Final, NoReturn
+from typing import Any, Final
 
 import numpy as np
 
@@ -24,9 +24,12 @@ _NEGATIVE: Final = (
     "(You can probably work around this by making a copy of your array  with array.copy().) "
 )
 _BYTE_ORDER: Final = (
-    "given numpy array has byte order different from the native byte order. Conversion between byte orders is currently not supported."
+    "given numpy array has byte order different from the native byte order. "
+    "Conversion between byte orders is currently not supported."
 )
-_STRIDES: Final = "given numpy array strides not a multiple of the element byte size. Copy the numpy array to reallocate the memory."
+_STRIDES: Final = (
+    "given numpy array strides not a multiple of the element byte size. Copy the numpy array to reallocate the memory."
+)
 _READ_ONLY: Final = (
     "The given NumPy array is not writable, and tensors can't know that: writing to this tensor raises or is undefined. "
     "You may want to copy the array to protect its data or make it writable before converting it to a tensor."
@@ -153,7 +156,11 @@ def _from_sequence(data: Sequence[Any], dtype: Dtype | None) -> Array:
         raise TypeError(f"can't convert np.ndarray of type numpy.{array.dtype.type.__name__}.")
     if array.dtype == np.uint64 and not _only(types, np.uint64):
         raise ValueError("Overflow when unpacking long long")
-    return np.ascontiguousarray(_fill(array, dtype or promoted(kinds))) if array.ndim else _fill(array, dtype or promoted(kinds))
+    return (
+        np.ascontiguousarray(_fill(array, dtype or promoted(kinds)))
+        if array.ndim
+        else _fill(array, dtype or promoted(kinds))
+    )
 
 
 _PLAIN: Final = frozenset((int, float, bool))
@@ -231,8 +238,4 @@ def number_argument(function: str, argument: str, position: int, value: Any) -> 
         return value
     if isinstance(value, TensorBase) and not value.meta.shape:
         return value.array.item()
-    raise_number(function, argument, position, value)
-
-
-def raise_number(function: str, argument: str, position: int, value: Any) -> NoReturn:
     raise argument_error(function, argument, position, "Number", value)

@@ -8,15 +8,21 @@ from typing import Any
 
 import numpy as np
 
-from .._core.dtypes import bool_, can_cast as _can_cast, default_dtype, int64, promote, result_dtype, scalar_dtype
-from .._core.dtypes import Category, set_default_dtype
-from .._core.dtypes import from_numpy as from_native
+from .._core.dtypes import bool_, default_dtype, int64, scalar_dtype
 from .._core.dtypes import dtype as Dtype
+from .._core.dtypes import from_numpy as from_native
 from .._core.errors import argument_error, bracketed
 from .._core.shapes import parse_shape
 from .._engine import modes
 from .base import TensorBase, own_rare, settle, wrap
-from .convert import NUMBER_TYPES, PYTHON_DTYPES, check_device, check_fits, check_shareable, data_array, dtype_argument, number_argument
+from .convert import (
+    check_device,
+    check_fits,
+    check_shareable,
+    data_array,
+    dtype_argument,
+    number_argument,
+)
 
 Array = np.ndarray[Any, Any]
 Tensor = Any
@@ -37,7 +43,9 @@ def leaf(array: Array, requires_grad: bool = False) -> Tensor:
 
 
 # ---------------------------------------------------------------- from data
-def tensor(data: Any, *, dtype: Dtype | None = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False) -> Tensor:
+def tensor(
+    data: Any, *, dtype: Dtype | None = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False
+) -> Tensor:
     """A leaf with a copy of `data`: a number, nested lists, an ndarray of any layout, or (with a warning) a tensor.
 
     Python floats become the default dtype, ints int64; NumPy arrays and scalars keep theirs. TypeError, ValueError or RuntimeError for
@@ -67,7 +75,9 @@ def as_tensor(data: Any, dtype: Dtype | None = None, device: Any = None) -> Tens
     return leaf(data_array(data, kind))
 
 
-def asarray(obj: Any, *, dtype: Dtype | None = None, device: Any = None, copy: bool | None = None, requires_grad: bool = False) -> Tensor:
+def asarray(
+    obj: Any, *, dtype: Dtype | None = None, device: Any = None, copy: bool | None = None, requires_grad: bool = False
+) -> Tensor:
     """`as_tensor`, with a say in whether to copy (`copy=False`: ValueError where that is needed) and in `requires_grad`."""
     check_device(device)
     kind = dtype_argument("asarray", dtype)
@@ -79,8 +89,9 @@ def asarray(obj: Any, *, dtype: Dtype | None = None, device: Any = None, copy: b
         raise ValueError("can't alias arbitrary sequence into a tensor.")
     if copy or not shares:
         return leaf(data_array(source, kind), requires_grad)
-    result = obj.detach() if isinstance(obj, TensorBase) and obj.requires_grad and not requires_grad else obj
-    result = result if isinstance(result, TensorBase) else leaf(check_shareable(source))
+    result: Any = obj if isinstance(obj, TensorBase) else leaf(check_shareable(source))
+    if result.requires_grad and not requires_grad:
+        result = result.detach()
     return result.requires_grad_() if requires_grad else result
 
 
@@ -105,13 +116,29 @@ def native(function: str, dtype: Any) -> np.dtype[Any]:
     return (dtype_argument(function, dtype) or default_dtype()).numpy
 
 
-def zeros(*size: Any, dtype: Dtype | None = None, device: Any = None, requires_grad: bool = False, layout: Any = None, pin_memory: bool = False, **named: Any) -> Tensor:
+def zeros(
+    *size: Any,
+    dtype: Dtype | None = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    layout: Any = None,
+    pin_memory: bool = False,
+    **named: Any,
+) -> Tensor:
     """A tensor of zeros; `zeros(2, 3)` or `zeros((2, 3))`."""
     check_device(device)
     return leaf(np.zeros(sizes("zeros", size, named), native("zeros", dtype)), requires_grad)
 
 
-def ones(*size: Any, dtype: Dtype | None = None, device: Any = None, requires_grad: bool = False, layout: Any = None, pin_memory: bool = False, **named: Any) -> Tensor:
+def ones(
+    *size: Any,
+    dtype: Dtype | None = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    layout: Any = None,
+    pin_memory: bool = False,
+    **named: Any,
+) -> Tensor:
     """A tensor of ones; `ones(2, 3)` or `ones((2, 3))`."""
     check_device(device)
     return leaf(np.ones(sizes("ones", size, named), native("ones", dtype)), requires_grad)
@@ -124,7 +151,16 @@ def empty(*size: Any, dtype: Dtype | None = None, device: Any = None, requires_g
     return leaf(np.empty(sizes("empty", size, named), native("empty", dtype)), requires_grad)
 
 
-def full(size: Any, fill_value: Any, *, dtype: Dtype | None = None, device: Any = None, requires_grad: bool = False, layout: Any = None, pin_memory: bool = False) -> Tensor:
+def full(
+    size: Any,
+    fill_value: Any,
+    *,
+    dtype: Dtype | None = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    layout: Any = None,
+    pin_memory: bool = False,
+) -> Tensor:
     """A tensor of one value, by default of the dtype the value has. RuntimeError if it doesn't fit an integer `dtype`."""
     check_device(device)
     if not isinstance(size, (tuple, list)):
@@ -150,58 +186,126 @@ def _like(function: str, input: Any, dtype: Any, device: Any) -> tuple[tuple[int
     return input.meta.shape, dtype_argument(function, dtype) or input.meta.kind
 
 
-def zeros_like(input: Tensor, *, dtype: Dtype | None = None, device: Any = None, requires_grad: bool = False, layout: Any = None, memory_format: Any = None, pin_memory: bool = False) -> Tensor:
+def zeros_like(
+    input: Tensor,
+    *,
+    dtype: Dtype | None = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    layout: Any = None,
+    memory_format: Any = None,
+    pin_memory: bool = False,
+) -> Tensor:
     """Zeros of the shape and dtype of `input`."""
     shape, kind = _like("zeros_like", input, dtype, device)
     return leaf(np.zeros(shape, kind.numpy), requires_grad)
 
 
-def ones_like(input: Tensor, *, dtype: Dtype | None = None, device: Any = None, requires_grad: bool = False, layout: Any = None, memory_format: Any = None, pin_memory: bool = False) -> Tensor:
+def ones_like(
+    input: Tensor,
+    *,
+    dtype: Dtype | None = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    layout: Any = None,
+    memory_format: Any = None,
+    pin_memory: bool = False,
+) -> Tensor:
     """Ones of the shape and dtype of `input`."""
     shape, kind = _like("ones_like", input, dtype, device)
     return leaf(np.ones(shape, kind.numpy), requires_grad)
 
 
-def empty_like(input: Tensor, *, dtype: Dtype | None = None, device: Any = None, requires_grad: bool = False, layout: Any = None, memory_format: Any = None, pin_memory: bool = False) -> Tensor:
+def empty_like(
+    input: Tensor,
+    *,
+    dtype: Dtype | None = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    layout: Any = None,
+    memory_format: Any = None,
+    pin_memory: bool = False,
+) -> Tensor:
     """Uninitialised memory of the shape and dtype of `input`."""
     shape, kind = _like("empty_like", input, dtype, device)
     return leaf(np.empty(shape, kind.numpy), requires_grad)
 
 
-def full_like(input: Tensor, fill_value: Any, *, dtype: Dtype | None = None, device: Any = None, requires_grad: bool = False, layout: Any = None, memory_format: Any = None, pin_memory: bool = False) -> Tensor:
+def full_like(
+    input: Tensor,
+    fill_value: Any,
+    *,
+    dtype: Dtype | None = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    layout: Any = None,
+    memory_format: Any = None,
+    pin_memory: bool = False,
+) -> Tensor:
     """One value in the shape and dtype of `input`."""
     shape, kind = _like("full_like", input, dtype, device)
     return leaf(filled("full_like", shape, fill_value, kind), requires_grad)
 
 
-def scalar_tensor(s: Any, *, dtype: Dtype | None = None, device: Any = None, requires_grad: bool = False, layout: Any = None, pin_memory: bool = False) -> Tensor:
+def scalar_tensor(
+    s: Any,
+    *,
+    dtype: Dtype | None = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    layout: Any = None,
+    pin_memory: bool = False,
+) -> Tensor:
     """A 0-dim tensor, by default of the default dtype."""
     check_device(device)
     number = number_argument("scalar_tensor", "s", 1, s)
-    return leaf(filled("scalar_tensor", (), number, dtype_argument("scalar_tensor", dtype) or default_dtype()), requires_grad)
+    return leaf(
+        filled("scalar_tensor", (), number, dtype_argument("scalar_tensor", dtype) or default_dtype()), requires_grad
+    )
 
 
-def empty_strided(size: Any, stride: Any, *, dtype: Dtype | None = None, device: Any = None, requires_grad: bool = False, layout: Any = None, pin_memory: bool = False) -> Tensor:
+def empty_strided(
+    size: Any,
+    stride: Any,
+    *,
+    dtype: Dtype | None = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    layout: Any = None,
+    pin_memory: bool = False,
+) -> Tensor:
     """Uninitialised memory of a given shape and strides (in elements)."""
     check_device(device)
     shape, steps, kind = sizes("empty_strided", (size,), {}), tuple(stride), native("empty_strided", dtype)
     if len(shape) != len(steps):
-        raise RuntimeError(f"empty_strided: the dimensionality of sizes ({len(shape)}) must match the dimensionality of strides ({len(steps)})")
+        raise RuntimeError(
+            f"empty_strided: the dimensionality of sizes ({len(shape)}) must match the dimensionality of strides ({len(steps)})"
+        )
     extent = 1 + sum((n - 1) * step for n, step in zip(shape, steps, strict=True)) if all(shape) else 0
     memory = np.empty(extent, kind)
     return leaf(np.ndarray(shape, kind, memory, 0, tuple(step * kind.itemsize for step in steps)), requires_grad)
 
 
-def empty_permuted(size: Any, physical_layout: Any, *, dtype: Dtype | None = None, device: Any = None, requires_grad: bool = False, layout: Any = None, pin_memory: bool = False) -> Tensor:
+def empty_permuted(
+    size: Any,
+    physical_layout: Any,
+    *,
+    dtype: Dtype | None = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    layout: Any = None,
+    pin_memory: bool = False,
+) -> Tensor:
     """Uninitialised memory whose axes lie in memory in the order `physical_layout`, outermost first."""
     check_device(device)
     shape, order = sizes("empty_permuted", (size,), {}), tuple(physical_layout)
     if len(shape) != len(order):
-        raise RuntimeError(f"Number of dimensions in size does not match the length of the physical_layout; i.e. len(size) = {len(shape)} is not equal "
-                           f"to len(physical_layout) = {len(order)}")  # fmt: skip
+        raise RuntimeError(f"Number of dimensions in size does not match the length of the physical_layout; i.e. len(size) = {len(shape)} is not "
+                           f"equal to len(physical_layout) = {len(order)}")  # fmt: skip
     for axis in order:
         if not 0 <= axis < len(shape):
-            raise RuntimeError(f"Dimension out of range (expected to be between 0 and {len(shape) - 1}, but got {axis} at index {order.index(axis)}).  "
+            place = order.index(axis)
+            raise RuntimeError(f"Dimension out of range (expected to be between 0 and {len(shape) - 1}, but got {axis} at index {place}).  "
                                "NB: negative dims not currently supported; file an issue if you want it.")  # fmt: skip
     if len(set(order)) != len(order):
         raise RuntimeError("Duplicate dim not allowed")
@@ -224,11 +328,14 @@ def arange(*bounds: Any, start: Any = 0, end: Any = None, step: Any = 1, out: Te
         start, end, step = (*bounds, step)[:3] if len(bounds) < 4 else (None, None, None)
     if end is None:
         raise TypeError("arange() received an invalid combination of arguments")
-    first, last, by = (number_argument("arange", name, place, x) for place, (name, x) in enumerate((("start", start), ("end", end), ("step", step)), 1))
+    first, last, by = (
+        number_argument("arange", name, place, x)
+        for place, (name, x) in enumerate((("start", start), ("end", end), ("step", step)), 1)
+    )
     if kind is None:
         kind = int64 if all(isinstance(x, (int, np.integer)) for x in (first, last, by)) else default_dtype()
     if kind is bool_:
-        raise NotImplementedError('"arange_cpu" not implemented for \'Bool\'')
+        raise NotImplementedError("\"arange_cpu\" not implemented for 'Bool'")
     values = _steps(first, last, by, kind)
     return leaf(values, requires_grad) if out is None else _into(out, values)
 
@@ -236,7 +343,9 @@ def arange(*bounds: Any, start: Any = 0, end: Any = None, step: Any = 1, out: Te
 def _into(out: Tensor, values: Array) -> Tensor:
     """Put values into `out=`, which takes on their shape. RuntimeError for another dtype."""
     if out.array.dtype != values.dtype:
-        raise RuntimeError(f"dtype {from_native(values.dtype).scalar_name} does not match dtype of out parameter ({out.meta.kind.scalar_name})")
+        raise RuntimeError(
+            f"dtype {from_native(values.dtype).scalar_name} does not match dtype of out parameter ({out.meta.kind.scalar_name})"
+        )
     if out.array.shape == values.shape:
         return out.copy_(leaf(values))
     out.array = values
@@ -256,56 +365,21 @@ def _steps(first: Any, last: Any, by: Any, kind: Dtype) -> Array:
         first, last, by = int(first), int(last), int(by)
         if by == 0:
             raise ValueError("step must be nonzero")
-        return np.arange(first, last, by, np.int64).astype(kind.numpy, copy=False)
+        return np.asarray(np.arange(first, last, by, dtype=np.int64), kind.numpy)
     count = math.ceil((last - first) / by)
-    return (first + np.arange(count, dtype=np.float64) * by).astype(kind.numpy, copy=False)
+    return np.asarray(first + np.arange(count, dtype=np.float64) * by, kind.numpy)
 
 
-def linspace(start: Any, end: Any, steps: int, *, dtype: Dtype | None = None, device: Any = None, requires_grad: bool = False, layout: Any = None, pin_memory: bool = False) -> Tensor:
-    """`steps` evenly spaced numbers, both ends included. RuntimeError for a negative count."""
-    check_device(device)
-    kind = dtype_argument("linspace", dtype) or default_dtype()
-    return leaf(_cast(_spaced("linspace", start, end, steps, kind), kind), requires_grad)
-
-
-def logspace(start: Any, end: Any, steps: int, base: float = 10.0, *, dtype: Dtype | None = None, device: Any = None, requires_grad: bool = False, layout: Any = None,
-             pin_memory: bool = False) -> Tensor:  # fmt: skip
-    """`base` to the power of `linspace(start, end, steps)`."""
-    check_device(device)
-    kind = dtype_argument("logspace", dtype) or default_dtype()
-    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-        return leaf(_cast(np.asarray(float(base) ** _spaced("logspace", start, end, steps, kind)), kind), requires_grad)
-
-
-def _spaced(function: str, start: Any, end: Any, steps: Any, kind: Dtype) -> Array:
-    """Evenly spaced float64 numbers, from both ends towards the middle as torch counts them."""
-    if isinstance(steps, bool) or not hasattr(steps, "__index__"):
-        raise TypeError(f"{function}() received an invalid combination of arguments - steps must be int, not {type(steps).__name__}")
-    ranks = [(name, x.ndim) for name, x in (("start", start), ("end", end)) if isinstance(x, TensorBase) and x.ndim]
-    if ranks:
-        got = " and ".join(f"{name} with {rank} dimension(s)" for name, rank in ranks)
-        raise RuntimeError(f"{function} only supports 0-dimensional start and end tensors, but got {got}.")
-    first, last = (number_argument(function, name, place, x) for place, (name, x) in enumerate((("start", start), ("end", end)), 1))
-    count = int(steps)
-    if count < 0:
-        raise RuntimeError("number of steps must be non-negative")
-    if kind is bool_:
-        raise NotImplementedError(f'"{function}_cpu" not implemented for \'Bool\'')
-    if count == 1:
-        return np.full(1, first, np.float64)
-    if kind.kind == "i":
-        first, last = int(first), int(last)
-    by = (last - first) / (count - 1) if count else 0.0
-    place = np.arange(count, dtype=np.float64)
-    return np.where(place < count // 2, first + by * place, last - by * (count - 1 - place))
-
-
-def _cast(values: Array, kind: Dtype) -> Array:
-    check_fits(values, kind, f"{kind.name}_t")
-    return values.astype(kind.numpy, copy=False)
-
-
-def eye(n: int, m: int | None = None, *, dtype: Dtype | None = None, device: Any = None, requires_grad: bool = False, layout: Any = None, pin_memory: bool = False) -> Tensor:
+def eye(
+    n: int,
+    m: int | None = None,
+    *,
+    dtype: Dtype | None = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    layout: Any = None,
+    pin_memory: bool = False,
+) -> Tensor:
     """Ones on the diagonal of an (n, m) matrix, m = n by default."""
     check_device(device)
     for place, (name, count) in enumerate((("n", n), ("m", n if m is None else m)), 1):
@@ -314,72 +388,3 @@ def eye(n: int, m: int | None = None, *, dtype: Dtype | None = None, device: Any
         if count < 0:
             raise RuntimeError(f"{name} must be greater or equal to 0, got {count}")
     return leaf(np.eye(n, m, dtype=native("eye", dtype)), requires_grad)
-
-
-def tril_indices(row: int, col: int, offset: int = 0, *, dtype: Dtype | None = None, device: Any = None, layout: Any = None) -> Tensor:
-    """(2, k): rows and columns of the lower triangle of a (row, col) matrix, row by row."""
-    check_device(device)
-    return leaf(np.stack(np.tril_indices(row, offset, col)).astype((dtype_argument("tril_indices", dtype) or int64).numpy))
-
-
-def triu_indices(row: int, col: int, offset: int = 0, *, dtype: Dtype | None = None, device: Any = None, layout: Any = None) -> Tensor:
-    """(2, k): rows and columns of the upper triangle of a (row, col) matrix, row by row."""
-    check_device(device)
-    return leaf(np.stack(np.triu_indices(row, offset, col)).astype((dtype_argument("triu_indices", dtype) or int64).numpy))
-
-
-# ---------------------------------------------------------------- questions about tensors and dtypes
-def is_tensor(obj: Any, /) -> bool:
-    """Whether `obj` is a tensor."""
-    return isinstance(obj, TensorBase)
-
-
-def numel(input: Tensor) -> int:
-    """Number of elements."""
-    if not isinstance(input, TensorBase):
-        raise argument_error("numel", "input", 1, "Tensor", input)
-    return input.meta.numel
-
-
-def result_type(tensor1: Any, tensor2: Any) -> Dtype:
-    """The dtype of the result of an arithmetic op on the two."""
-    pairs = []
-    for operand in (tensor1, tensor2):
-        if isinstance(operand, TensorBase):
-            pairs.append((operand.meta.kind, Category.DIM if operand.meta.shape else Category.ZERO_DIM))
-        elif isinstance(operand, NUMBER_TYPES):
-            pairs.append((scalar_dtype(operand), Category.NUMBER))
-        else:
-            raise TypeError("result_type() received an invalid combination of arguments - got "
-                            f"({type(tensor1).__name__}, {type(tensor2).__name__})")  # fmt: skip
-    return result_dtype(pairs)
-
-
-def promote_types(type1: Dtype, type2: Dtype) -> Dtype:
-    """The smallest dtype that both promote to."""
-    return promote(_dtype("promote_types", "type1", 1, type1), _dtype("promote_types", "type2", 2, type2))
-
-
-def can_cast(from_: Dtype, to: Dtype) -> bool:
-    """Whether a result of dtype `from_` may be written into a tensor of dtype `to`."""
-    return _can_cast(_dtype("can_cast", "from_", 1, from_), _dtype("can_cast", "to", 2, to))
-
-
-def _dtype(function: str, argument: str, position: int, value: Any) -> Dtype:
-    if isinstance(value, Dtype):
-        return value
-    if isinstance(value, type) and value in PYTHON_DTYPES:
-        return PYTHON_DTYPES[value]
-    raise argument_error(function, argument, position, "jitgrad.dtype", value)
-
-
-def get_default_dtype() -> Dtype:
-    """The dtype Python floats become."""
-    return default_dtype()
-
-
-__all__ = [
-    "arange", "as_tensor", "asarray", "can_cast", "empty", "empty_like", "empty_permuted", "empty_strided", "eye", "from_numpy", "full", "full_like",
-    "get_default_dtype", "is_tensor", "linspace", "logspace", "numel", "ones", "ones_like", "promote_types", "result_type",
-    "scalar_tensor", "set_default_dtype", "tensor", "tril_indices", "triu_indices", "zeros", "zeros_like",
-]  # fmt: skip

@@ -121,7 +121,11 @@ def covers(plan: Plan, shape: tuple[int, ...]) -> bool:
     """Whether the view part of an index is the tensor as it is."""
     if len(plan.steps) > 1:
         return False
-    return not plan.steps or plan.steps[0].kind == "alias" or (plan.steps[0].kind == "slice" and plan.steps[0][2:] == (0, shape[0], 1))
+    return (
+        not plan.steps
+        or plan.steps[0].kind == "alias"
+        or (plan.steps[0].kind == "slice" and plan.steps[0][2:] == (0, shape[0], 1))
+    )
 
 
 def number_tensor(tensor: Any, value: Any) -> Any:

@@ -11,8 +11,9 @@ from .._engine.node import RELEASED
 from .._expr import free_params
 from .._ops.derived import Map, Recipe, compute
 from .._ops.kinds import Dispatch
-from .fields import as_tensor, torch_name
+from .fields import as_tensor
 from .nodes import RESULT, Recorded
+from .saved import torch_name
 
 
 class MapNode(Recorded):

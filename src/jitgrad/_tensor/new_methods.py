@@ -58,7 +58,9 @@ class NewMethods(TensorBase):
     def new_empty_strided(self, size: Any, stride: Any, *, dtype: Dtype | None = None, device: Any = None,
                           requires_grad: bool = False, layout: Any = None, pin_memory: bool = False) -> Tensor:  # fmt: skip
         """Uninitialised memory of given shape and strides, by default of this tensor's dtype."""
-        return creation.empty_strided(size, stride, dtype=dtype or self.meta.kind, device=device, requires_grad=requires_grad)
+        return creation.empty_strided(
+            size, stride, dtype=dtype or self.meta.kind, device=device, requires_grad=requires_grad
+        )
 
     def new(self, *args: Any) -> Tensor:
         """`new_tensor` of a list, `new_empty` of sizes."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from .._engine import modes
 from .._ops.maps import NUMBERS, Elementwise
@@ -11,6 +11,7 @@ from .elementwise import run_plan
 from .invoke import invoke
 
 Number: TypeAlias = int | float | bool
+COMMUTE: Final = ("add", "mul")
 
 
 def scalar_operand(op: Elementwise, tensor: Any, number: Any) -> Any:
@@ -27,6 +28,8 @@ def scalar_first(op: Elementwise, number: Any, tensor: Any) -> Any:
     """`number op tensor`."""
     if not isinstance(tensor, TensorBase):
         raise TypeError(f"a reflected operator of Tensor doesn't apply to a '{type(tensor).__name__}' object")
+    if op.operator in COMMUTE:  # torch's edges and saved values then are those of `tensor op number`
+        return invoke(op, (tensor, number)) if isinstance(number, TensorBase) else scalar_operand(op, tensor, number)
     if isinstance(number, (TensorBase, *NUMBERS)):
         return invoke(op, (number, tensor))
     return NotImplemented

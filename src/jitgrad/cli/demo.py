@@ -52,7 +52,9 @@ class Trainer:
 
     def __init__(self, train: Data, test: Data, epochs: int) -> None:
         self.train, self.test, self.epochs = train, test, epochs
-        self.loader = DataLoader(TensorDataset(*train), batch_size=_BATCH, shuffle=True)
+        self.loader: DataLoader[tuple[torch.Tensor, ...]] = DataLoader(
+            TensorDataset(*train), batch_size=_BATCH, shuffle=True
+        )
         self.model = build_model()
         self.optimizer = Adam(self.model.parameters(), lr=_RATE)
         self.schedule = OneCycleLR(self.optimizer, max_lr=_RATE, total_steps=len(self))

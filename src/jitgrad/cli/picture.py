@@ -40,7 +40,7 @@ def draw(history: Sequence[Epoch], misread: Sequence[Misread], path: Path) -> No
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(11, 5.2), layout="constrained")
+    figure: Any = Figure(figsize=(11, 5.2), layout="constrained")
     FigureCanvasAgg(figure)  # no pyplot: no display is asked for, nothing global is touched
     top, bottom = figure.subfigures(2, 1, height_ratios=(2.6, 1))
     _curves(top, history)

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from .._expr import Expr
+from .._expr import Expr, var
 
 Shape = tuple[int, ...]
 
@@ -36,7 +36,8 @@ def contiguous_strides(shape: Shape) -> Shape:
 class Source:
     """Where a value that no operation makes comes from.
 
-    `kind`: "arg" (with `position`), "captured" (with `tensor`), "number" (with `number`, the same for all elements), "constant" (with `array`).
+    `kind`: "arg" (with `position`), "captured" (with `tensor`), "number" (with `number`, the same for all elements), "constant" (with `array`),
+    "position" (no memory: the address is the value).
     """
 
     kind: str
@@ -98,6 +99,8 @@ class View:
     def is_whole(self) -> bool:
         """Whether it reads all elements in the order of memory."""
         value = self.value
+        if value.source is not None and value.source.kind == "position":
+            return False
         return not self.terms and self.offset == 0 and self.shape == value.shape and (self.strides == value.strides or value.numel <= 1)
 
     def broadcast(self, shape: Shape) -> View:
@@ -135,14 +138,13 @@ class Operation:
 class Map(Operation):
     """One expression per element, computed in `compute`; `operands` have the shape of the result. `raw` are read in their own dtype.
 
-    `iota` names variables that are the position along an axis.
+    An operand whose source is a "position" is the address that the view computes, not what lies there.
     """
 
     expr: Expr = None  # type: ignore[assignment]
     operands: dict[str, View] = field(default_factory=dict)
     compute: np.dtype[Any] = np.dtype(np.float32)
     raw: frozenset[str] = frozenset()
-    iota: dict[str, int] = field(default_factory=dict)
 
     @property
     def reads(self) -> list[View]:
@@ -265,12 +267,17 @@ class Graph:
             self._known[key] = self.value((), dtype, "number", source=Source("number", number=number))
         return View(self._known[key], shape, (0,) * len(shape))
 
+    def position(self, axis: int, shape: Shape) -> View:
+        """The position along an axis."""
+        if "position" not in self._known:
+            self._known["position"] = self.value((), np.dtype(np.int64), "position", source=Source("position"))
+        return View(self._known["position"], shape, tuple(int(k == axis) for k in range(len(shape))))
+
     def add(self, operation: Operation, key: Any = None) -> Operation:
         """Append an operation, or find the equal one that is there."""
         if key is not None:
             known = self._known.get(key)
             if known is not None:
-                self.values = [value for value in self.values if value not in operation.outs] if False else self.values
                 return known  # type: ignore[no-any-return]
             self._known[key] = operation
         operation.line = self.line
@@ -279,6 +286,11 @@ class Graph:
         self.operations.append(operation)
         return operation
 
+    def check(self, index: View, low: int, high: int, ignored: int | None, error: Any) -> None:
+        """Let the program refuse indices outside [low, high) (`ignored` apart) before it writes anything."""
+        if not any(check.index == index and (check.low, check.high, check.ignored) == (low, high, ignored) for check in self.checks):
+            self.checks.append(Check(index, low, high, ignored, error))
+
     # ---- the operations that lowerings use
     def map(self, name: str, expr: Expr, operands: dict[str, View], shape: Shape, dtype: Any, compute: Any = None, raw: Sequence[str] = (),
             iota: dict[str, int] | None = None) -> View:  # fmt: skip
@@ -286,28 +298,24 @@ class Graph:
         dtype = np.dtype(dtype)
         compute = np.dtype(compute or dtype)
         operands = {key: view.broadcast(shape) for key, view in operands.items()}
-        known = ("map", expr, tuple(operands.items()), shape, dtype, compute, tuple(raw), tuple((iota or {}).items()))
+        operands |= {key: self.position(axis, shape) for key, axis in (iota or {}).items()}
+        known = ("map", expr, tuple(operands.items()), shape, dtype, compute, tuple(raw))
         found = self._known.get(known)
         if found is None:
             out = self.value(shape, dtype, name)
-            found = self.add(Map([out], expr=expr, operands=operands, compute=compute, raw=frozenset(raw), iota=iota or {}), known)
+            found = self.add(Map([out], expr=expr, operands=operands, compute=compute, raw=frozenset(raw)), known)
         return found.outs[0].whole()  # type: ignore[no-any-return]
 
     def reduce(self, kind: str, operand: View, axes: Sequence[int], keepdim: bool = False, divisor: float = 1.0, name: str = "", dtype: Any = None) -> View:
         """A reduction over axes; the view has them with length 1 if `keepdim`."""
         axes = tuple(sorted(axes))
-        kept = tuple(n for k, n in enumerate(operand.shape) if k not in axes)
-        known = ("reduce", kind, operand, axes, divisor, dtype)
+        kept = tuple(1 if k in axes else n for k, n in enumerate(operand.shape) if keepdim or k not in axes)
+        known = ("reduce", kind, operand, axes, keepdim, divisor, dtype)
         found = self._known.get(known)
         if found is None:
             out = self.value(kept, dtype or operand.value.dtype, name or kind)
             found = self.add(Reduce([out], kind=kind, operand=operand, axes=axes, divisor=divisor), known)
-        view = found.outs[0].whole()
-        if not keepdim:
-            return view  # type: ignore[no-any-return]
-        steps = iter(view.strides)
-        shape = tuple(1 if k in axes else n for k, n in enumerate(operand.shape))
-        return View(view.value, shape, tuple(0 if k in axes else next(steps) for k in range(len(shape))))
+        return found.outs[0].whole()  # type: ignore[no-any-return]
 
     def gemm(self, a: View, b: View, name: str = "mm") -> View:
         """A product; operands that BLAS can't read as they lie are copied first."""
@@ -330,8 +338,6 @@ class Graph:
 
     def copy(self, view: View, dtype: Any = None, name: str = "copy") -> View:
         """The elements of a view in a value of their own."""
-        from .._expr import var  # noqa: F811
-
         return self.map(name, var("x"), {"x": view}, view.shape, dtype or view.value.dtype)
 
     def value_of(self, view: View) -> Value:

@@ -16,7 +16,7 @@ from .._expr import Expr, const, param, substitute, topological, var
 from .._expr import scalar as s
 from .._ops.derived import Map as MapOp
 from .._ops.losses import BCE, LOGITS, huber, smooth_l1
-from .graph import Graph, Shape, Term, Unsupported, View
+from .graph import Graph, Shape, Term, Unsupported, View, contiguous_strides
 
 Lowering = Callable[..., Any]
 LOWERINGS: Final[dict[str, Lowering]] = {}
@@ -91,7 +91,7 @@ def reshape(g: Graph, view: View, shape: Shape) -> View:
         steps = iter(step for n, step in zip(view.shape, view.strides, strict=True) if n != 1)
         return View(view.value, shape, tuple(0 if n == 1 else next(steps) for n in shape), view.offset)
     value = g.value_of(view)
-    return View(value, shape, tuple(np.empty(shape, np.int8).strides), 0)
+    return View(value, shape, contiguous_strides(shape))
 
 
 @lowering("_sum_adjoint", "_sum_dims_adjoint", "_mean_adjoint", "_mean_dims_adjoint")

@@ -1,0 +1,103 @@
+"""Tensors brought to a common shape or rank."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+from .._core.shapes import Size
+from .._core.shapes import broadcast_shapes as common_shape
+from .kinds import Tensor, composite
+
+
+@composite
+def broadcast_to(input: Tensor, size: Any) -> Tensor:
+    """`input.expand(size)`."""
+    return input.expand(size)
+
+
+@composite(method=False)
+def broadcast_tensors(*tensors: Any) -> Any:
+    """The tensors expanded to one shape, as a tuple; views."""
+    if len(tensors) == 1 and isinstance(tensors[0], (tuple, list)):
+        tensors = tuple(tensors[0])
+    shape = common_shape(*(x.meta.shape for x in tensors)) if tensors else ()
+    return tuple(x if x.meta.shape == shape else x.expand(shape) for x in tensors)
+
+
+@composite(method=False)
+def broadcast_shapes(*shapes: Any) -> Any:
+    """The shape that all shapes broadcast to. RuntimeError where there is none."""
+    wrapped = tuple((shape,) if isinstance(shape, int) else tuple(shape) for shape in shapes)
+    if any(n < 0 for shape in wrapped for n in shape):
+        bad = next(n for shape in wrapped for n in shape if n < 0)
+        raise RuntimeError(f"Trying to create tensor with negative dimension ({bad}): ({bad})")
+    try:
+        return Size(common_shape(*wrapped)) if wrapped else Size(())
+    except RuntimeError:
+        raise RuntimeError("Shape mismatch: objects cannot be broadcast to a single shape") from None
+
+
+@composite(method=False)
+def meshgrid(*tensors: Any, indexing: str | None = None) -> Any:
+    """Each vector along an axis of its own, expanded to the grid of all; views, as a tuple. `indexing` is 'ij' or 'xy'."""
+    if len(tensors) == 1 and isinstance(tensors[0], (tuple, list)):
+        tensors = tuple(tensors[0])
+    if not tensors:
+        raise ValueError("meshgrid expects a non-empty TensorList")
+    for x in tensors:
+        if x.ndim > 1:
+            raise RuntimeError(f"torch.meshgrid: Expected 0D or 1D tensor in the tensor list but got: {x!r}")
+        if x.dtype is not tensors[0].dtype:
+            raise RuntimeError("torch.meshgrid expects all tensors to have the same dtype")
+    if indexing is None:
+        warnings.warn(
+            "torch.meshgrid: in an upcoming release, it will be required to pass the indexing argument.",
+            UserWarning,
+            stacklevel=3,
+        )
+    elif indexing not in ("ij", "xy"):
+        raise RuntimeError(f'torch.meshgrid: indexing must be one of "xy" or "ij", but received: {indexing}')
+    swap = indexing == "xy" and len(tensors) > 1
+    order = (tensors[1], tensors[0], *tensors[2:]) if swap else tensors
+    shape = tuple(x.meta.numel for x in order)
+    grids = [x.view((1,) * k + (-1,) + (1,) * (len(order) - k - 1)).expand(shape) for k, x in enumerate(order)]
+    return (grids[1], grids[0], *grids[2:]) if swap else tuple(grids)
+
+
+@composite(method=False)
+def atleast_1d(*tensors: Any) -> Any:
+    """Each tensor, with one axis if it has none; a tuple if several are given."""
+    return each(tensors, lambda x: x if x.ndim else x.reshape(1))
+
+
+@composite(method=False)
+def atleast_2d(*tensors: Any) -> Any:
+    """Each tensor, with two axes if it has fewer (new ones in front); a tuple if several are given."""
+    return each(tensors, lambda x: x if x.ndim > 1 else x.unsqueeze(0) if x.ndim else x.reshape(1, 1))
+
+
+@composite(method=False)
+def atleast_3d(*tensors: Any) -> Any:
+    """Each tensor, with three axes if it has fewer; a tuple if several are given."""
+    return each(
+        tensors,
+        lambda x: (
+            x
+            if x.ndim > 2
+            else x.unsqueeze(-1)
+            if x.ndim == 2
+            else x.unsqueeze(0).unsqueeze(-1)
+            if x.ndim
+            else x.reshape(1, 1, 1)
+        ),
+    )
+
+
+def each(tensors: tuple[Any, ...], change: Any) -> Any:
+    """A function of one tensor, on one or several."""
+    if len(tensors) == 1:
+        if not isinstance(tensors[0], (tuple, list)):
+            return change(tensors[0])
+        tensors = tuple(tensors[0])
+    return tuple(change(x) for x in tensors)

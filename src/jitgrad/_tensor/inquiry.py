@@ -1,0 +1,64 @@
+"""Questions about tensors and dtypes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .._core.dtypes import Category, default_dtype, promote, result_dtype, scalar_dtype
+from .._core.dtypes import can_cast as may_cast
+from .._core.dtypes import dtype as Dtype
+from .._core.errors import argument_error
+from .base import TensorBase
+from .convert import NUMBER_TYPES, PYTHON_DTYPES
+
+Tensor = Any
+
+
+def is_tensor(obj: Any, /) -> bool:
+    """Whether `obj` is a tensor."""
+    return isinstance(obj, TensorBase)
+
+
+def numel(input: Tensor) -> int:
+    """Number of elements."""
+    if not isinstance(input, TensorBase):
+        raise argument_error("numel", "input", 1, "Tensor", input)
+    return input.meta.numel
+
+
+def result_type(tensor1: Any, tensor2: Any) -> Dtype:
+    """The dtype of the result of an arithmetic op on the two."""
+    pairs = []
+    for operand in (tensor1, tensor2):
+        if isinstance(operand, TensorBase):
+            pairs.append((operand.meta.kind, Category.DIM if operand.meta.shape else Category.ZERO_DIM))
+        elif isinstance(operand, NUMBER_TYPES):
+            pairs.append((scalar_dtype(operand), Category.NUMBER))
+        else:
+            raise TypeError("result_type() received an invalid combination of arguments - got "
+                            f"({type(tensor1).__name__}, {type(tensor2).__name__})")  # fmt: skip
+    return result_dtype(pairs)
+
+
+def promote_types(type1: Dtype, type2: Dtype) -> Dtype:
+    """The smallest dtype that both promote to."""
+    return promote(_dtype("promote_types", "type1", 1, type1), _dtype("promote_types", "type2", 2, type2))
+
+
+def can_cast(from_: Dtype, to: Dtype) -> bool:
+    """Whether a result of dtype `from_` may be written into a tensor of dtype `to`."""
+    return may_cast(_dtype("can_cast", "from_", 1, from_), _dtype("can_cast", "to", 2, to))
+
+
+def _dtype(function: str, argument: str, position: int, value: Any) -> Dtype:
+    found: Dtype | None = (
+        value if isinstance(value, Dtype) else PYTHON_DTYPES.get(value) if isinstance(value, type) else None
+    )
+    if found is not None:
+        return found
+    raise argument_error(function, argument, position, "jitgrad.dtype", value)
+
+
+def get_default_dtype() -> Dtype:
+    """The dtype Python floats become."""
+    return default_dtype()

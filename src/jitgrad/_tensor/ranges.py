@@ -1,0 +1,94 @@
+"""Evenly spaced numbers, and the places of triangles."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .._core.dtypes import bool_, default_dtype, int64
+from .._core.dtypes import dtype as Dtype
+from .base import TensorBase
+from .convert import check_device, check_fits, dtype_argument, number_argument
+from .creation import leaf
+
+Array = np.ndarray[Any, Any]
+Tensor = Any
+
+
+def linspace(
+    start: Any,
+    end: Any,
+    steps: int,
+    *,
+    dtype: Dtype | None = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    layout: Any = None,
+    pin_memory: bool = False,
+) -> Tensor:
+    """`steps` evenly spaced numbers, both ends included. RuntimeError for a negative count."""
+    check_device(device)
+    kind = dtype_argument("linspace", dtype) or default_dtype()
+    return leaf(_cast(_spaced("linspace", start, end, steps, kind), kind), requires_grad)
+
+
+def logspace(start: Any, end: Any, steps: int, base: float = 10.0, *, dtype: Dtype | None = None, device: Any = None,
+             requires_grad: bool = False, layout: Any = None, pin_memory: bool = False) -> Tensor:  # fmt: skip
+    """`base` to the power of `linspace(start, end, steps)`."""
+    check_device(device)
+    kind = dtype_argument("logspace", dtype) or default_dtype()
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        return leaf(_cast(np.asarray(float(base) ** _spaced("logspace", start, end, steps, kind)), kind), requires_grad)
+
+
+def _spaced(function: str, start: Any, end: Any, steps: Any, kind: Dtype) -> Array:
+    """Evenly spaced float64 numbers, from both ends towards the middle as torch counts them."""
+    if isinstance(steps, bool) or not hasattr(steps, "__index__"):
+        raise TypeError(
+            f"{function}() received an invalid combination of arguments - steps must be int, not {type(steps).__name__}"
+        )
+    ranks = [(name, x.ndim) for name, x in (("start", start), ("end", end)) if isinstance(x, TensorBase) and x.ndim]
+    if ranks:
+        got = " and ".join(f"{name} with {rank} dimension(s)" for name, rank in ranks)
+        raise RuntimeError(f"{function} only supports 0-dimensional start and end tensors, but got {got}.")
+    first, last = (
+        number_argument(function, name, place, x) for place, (name, x) in enumerate((("start", start), ("end", end)), 1)
+    )
+    count = int(steps)
+    if count < 0:
+        raise RuntimeError("number of steps must be non-negative")
+    if kind is bool_:
+        raise NotImplementedError(f"\"{function}_cpu\" not implemented for 'Bool'")
+    if count == 1:
+        return np.full(1, first, np.float64)
+    if kind.kind == "i":
+        first, last = int(first), int(last)
+    by = (last - first) / (count - 1) if count else 0.0
+    place = np.arange(count, dtype=np.float64)
+    return np.asarray(np.where(place < count // 2, first + by * place, last - by * (count - 1 - place)))
+
+
+def _cast(values: Array, kind: Dtype) -> Array:
+    check_fits(values, kind, f"{kind.name}_t")
+    return values.astype(kind.numpy, copy=False)
+
+
+def tril_indices(
+    row: int, col: int, offset: int = 0, *, dtype: Dtype | None = None, device: Any = None, layout: Any = None
+) -> Tensor:
+    """(2, k): rows and columns of the lower triangle of a (row, col) matrix, row by row."""
+    check_device(device)
+    return leaf(
+        np.stack(np.tril_indices(row, offset, col)).astype((dtype_argument("tril_indices", dtype) or int64).numpy)
+    )
+
+
+def triu_indices(
+    row: int, col: int, offset: int = 0, *, dtype: Dtype | None = None, device: Any = None, layout: Any = None
+) -> Tensor:
+    """(2, k): rows and columns of the upper triangle of a (row, col) matrix, row by row."""
+    check_device(device)
+    return leaf(
+        np.stack(np.triu_indices(row, offset, col)).astype((dtype_argument("triu_indices", dtype) or int64).numpy)
+    )

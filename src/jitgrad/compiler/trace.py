@@ -1,0 +1,416 @@
+"""The trace: one real run of the user's function, every op call of which also lands in the graph.
+
+A traced tensor is known by its array. Each array belongs to a `Root`, a piece of memory with a current value; a view is its geometry
+within the root's memory. A write gives the root a new value, so the graph itself has no writes. What comes in unseen is captured by
+reference if it was there before the run; if it was made during the run by something that is no op, the trace gives up.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from .._engine import modes
+from .._expr import var
+from .._ops.derived import Map as MapOp
+from .._ops.kinds import Adjoint, Linear
+from .._ops.maps import Elementwise
+from .._tensor.base import AccumulateGrad, TensorBase
+from . import rearrange  # noqa: F401  (fills the table)
+from .graph import Collect, Graph, Source, Unsupported, Update, Value, View, Write
+from .lower import LOWERINGS, lower_map, reshape
+from .rearrange import convert
+
+Array = np.ndarray[Any, Any]
+_PACKAGE: Final = __name__.partition(".")[0]
+
+
+class Root:
+    """A piece of memory: the array that owns it, its value now, and, if it is captured or an argument, where it came from."""
+
+    __slots__ = ("address", "array", "end", "initial", "source", "value", "writes")
+
+    def __init__(self, array: Array, value: Value, source: Source | None = None) -> None:
+        self.array, self.value, self.source, self.initial = array, value, source, value
+        self.address = array.__array_interface__["data"][0]
+        self.end = self.address + array.nbytes
+        self.writes = 0
+
+
+class LeafGrad:
+    """What happened to the `.grad` of a leaf: whether the run first of all cleared it, and what it was before."""
+
+    def __init__(self, node: AccumulateGrad, cleared: bool, before: Any) -> None:
+        self.node, self.cleared, self.before = node, cleared, before
+
+
+def user_line() -> str:
+    """File and line of the innermost frame outside the package."""
+    frame: Any = sys._getframe(1)
+    while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] == _PACKAGE:
+        frame = frame.f_back
+    return "" if frame is None else f"{frame.f_code.co_filename}:{frame.f_lineno}"
+
+
+class Tracer:
+    """Records a run; `arguments` are its tensors by position. After the run `broken` says why there is nothing to compile, if so."""
+
+    def __init__(self, arguments: Sequence[Any]) -> None:
+        self.graph = Graph()
+        self.broken = ""
+        self.paused = False
+        self.known: dict[int, Root] = {}
+        self.roots: list[Root] = []
+        self.fresh: dict[int, str] = {}
+        self.keep: list[Any] = []
+        self.leaves: dict[int, LeafGrad] = {}
+        self.recipes: list[Any] = []
+        for position, tensor in enumerate(arguments):
+            if id(tensor.array) not in self.known:
+                self.source(tensor, Source("arg", position, tensor), f"arg{position}")
+
+    def __enter__(self) -> Tracer:
+        modes.LOCAL.tracer = self
+        modes.enter_special(1)
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        modes.LOCAL.tracer = None
+        modes.enter_special(-1)
+
+    # ---- what is known of arrays
+    def source(self, tensor: Any, source: Source, name: str) -> Root:
+        """A root for a tensor that was there before."""
+        array = tensor.array
+        steps = tuple(step // array.itemsize for step in array.strides)
+        root = Root(array, self.graph.value(array.shape, array.dtype, name, source=source, strides=steps), source)
+        self.bind(array, root)
+        self.roots.append(root)
+        return root
+
+    def bind(self, array: Array, root: Root) -> None:
+        self.known[id(array)] = root
+        self.keep.append(array)
+
+    def view(self, tensor: Any) -> View:
+        """How a tensor reads the value its memory has now."""
+        array = tensor.array
+        root = self.known.get(id(array))
+        if root is None:
+            made = self.fresh.get(id(array))
+            if made is None:
+                root = self.source(tensor, Source("captured", tensor=tensor), "captured")
+            elif made.startswith("constant"):
+                root = self.constant(array)
+            else:
+                raise Unsupported(f"a tensor made by {made}, which is no op")
+        return self.read(array, root)
+
+    def constant(self, array: Array) -> Root:
+        """A root for what a creation function made of Python numbers."""
+        first = array.flat[0] if array.size else 0
+        if array.size and bool((array == first).all()) and array.dtype.kind in "fib":
+            view = self.graph.number(first.item(), array.shape, array.dtype)
+            root = Root(array, self.graph.copy(view, name="filled").value)
+        else:
+            held = np.array(array, order="C", copy=True)
+            root = Root(array, self.graph.value(array.shape, array.dtype, "constant", source=Source("constant", array=held)))
+        self.bind(array, root)
+        self.roots.append(root)
+        return root
+
+    def read(self, array: Array, root: Root) -> View:
+        """The geometry of an array within its root."""
+        value = root.value
+        if array is root.array:
+            return value.whole()
+        offset = array.__array_interface__["data"][0] - root.address
+        strides = tuple(step // array.itemsize for step in array.strides)
+        if array.dtype != root.array.dtype:
+            raise Unsupported("a view in another dtype")
+        if value.strides != tuple(step // array.itemsize for step in root.array.strides):
+            raise Unsupported("a view of memory that was laid out anew")
+        return View(value, array.shape, strides, offset // array.itemsize)
+
+    def owner(self, array: Array, inputs: Sequence[Any]) -> Root | None:
+        """The root of an input whose memory an array lies in."""
+        address = array.__array_interface__["data"][0]
+        for tensor in inputs:
+            root = self.known.get(id(tensor.array)) if isinstance(tensor, TensorBase) else None
+            if root is not None and root.address <= address < max(root.end, root.address + 1) and array.size:
+                return root
+        return None
+
+    def result(self, array: Array, found: View | None, inputs: Sequence[Any]) -> None:
+        """Make a result known: as a view of an input's memory, or with the value of its lowering."""
+        root = self.owner(array, inputs)
+        if root is not None:
+            self.bind(array, root)
+            return
+        if found is None:
+            raise Unsupported("a result without a form")
+        if found.shape != array.shape or found.value.dtype != array.dtype:
+            raise Unsupported(f"a result of another form ({found.shape} {found.value.dtype} instead of {array.shape} {array.dtype})")
+        self.adopt(array, found)
+
+    def adopt(self, array: Array, found: View) -> None:
+        """A root of its own for an array that holds the elements of a view."""
+        steps = tuple(step // array.itemsize for step in array.strides)
+        value = found.value
+        if not (found.is_whole and found.constant is None and value.strides == steps and value.shape == array.shape):
+            value = self.graph.copy(found).value
+        root = Root(array, value)
+        self.bind(array, root)
+        self.roots.append(root)
+
+    # ---- hooks of the tensor layer
+    def give_up(self, why: str) -> None:
+        """Nothing will be compiled; the run goes on as it is."""
+        if not self.broken:
+            line = user_line()
+            self.broken = why + (f" ({line})" if line else "")
+
+    def active(self) -> bool:
+        return not (self.broken or self.paused)
+
+    def call(self, run: Callable[..., Any], op: Any, inputs: Any, statics: Any) -> Any:
+        """An op call: lowered, then run."""
+        if not self.active():
+            return run(op, inputs, statics)
+        if getattr(op, "variadic", False) and inputs and isinstance(inputs[0], (list, tuple)):
+            inputs = tuple(inputs[0])
+        self.graph.line = user_line()
+        lowered: Any = None
+        try:
+            lowered = self.lower(op, inputs, statics)
+        except Unsupported as why:
+            self.give_up(str(why))
+        results = run(op, inputs, statics)
+        if self.active():
+            try:
+                self.finish(op, inputs, lowered, results)
+            except Unsupported as why:
+                self.give_up(f"{getattr(op, 'name', op)}: {why}")
+        return results
+
+    def lower(self, op: Any, inputs: Sequence[Any], statics: Sequence[Any]) -> Any:
+        graph = self.graph
+        if isinstance(op, Elementwise):
+            statics = statics or tuple(op.defaults[name] for name in op.statics)
+            bound = op.resolve(inputs, statics)
+            views = [self.view(tensor) for tensor in bound.tensors]
+            views = [view if view.value.dtype == bound.compute or name in bound.map.conditions else convert(graph, view, bound.compute)
+                     for view, name in zip(views, bound.map.inputs, strict=True)]  # fmt: skip
+            return lower_map(graph, bound.map, views, bound.params, bound.shape, bound.compute, bound.out)
+        if isinstance(op, MapOp):
+            views = [self.view(tensor) for tensor in inputs]
+            shape = np.broadcast_shapes(*(view.shape for view in views))
+            kind = views[0].value.dtype
+            return lower_map(graph, op, views, statics, shape, kind, kind)
+        views = [None if x is None else self.view(x) for x in inputs]
+        if op.is_view and not isinstance(op, Adjoint):
+            return None
+        given = self.statics(op, statics)
+        function = LOWERINGS.get(op.name)
+        if function is None:
+            if isinstance(op, Adjoint):
+                return None  # most transposes of views are views
+            raise Unsupported(f"{op.name.strip('_')} has no compiled form")
+        return function(graph, views, given, op)
+
+    def statics(self, op: Any, statics: Sequence[Any]) -> dict[str, Any]:
+        if isinstance(op, Adjoint):
+            call: Any = statics[0]
+            given = dict(zip(call.op.statics, call.statics, strict=True))
+            given |= {name: self.view(tensor) for name, tensor in call.saved.items() if tensor is not None}
+            return {**given, "likes": call.likes, "needs": call.needs}
+        named = {name: op.defaults.get(name) for name in op.statics}
+        return {**named, **dict(zip(op.statics, statics, strict=False))}
+
+    def finish(self, op: Any, inputs: Sequence[Any], lowered: Any, results: Any) -> None:
+        """Make the results, and the extras that the node saved, known."""
+        outs = results if isinstance(results, (tuple, list)) else (results,)
+        found = list(lowered) if isinstance(lowered, (tuple, list)) else [lowered]
+        if isinstance(op, (Elementwise, MapOp)):
+            self.adopt(outs[0].array, found[0])
+            return
+        for place, out in enumerate(outs):
+            try:
+                self.result(out.array, found[place] if place < len(found) else None, inputs)
+            except Unsupported as why:
+                raise Unsupported(str(why) if found != [None] else "it has no compiled form") from None
+        node = outs[0].fn
+        saved = getattr(node, "_saved", None)
+        if getattr(op, "extras", ()) and isinstance(saved, dict):
+            for name, view in zip(op.extras, found[len(outs) :], strict=False):
+                array = saved.get(name)
+                if isinstance(array, np.ndarray) and id(array) not in self.known:
+                    if view.value.numel == array.size:
+                        self.bind(array, Root(array, self.graph.value_of(reshape(self.graph, view, array.shape))))
+
+    def wrapped(self, array: Array) -> None:
+        """A tensor is being made around an array."""
+        if id(array) in self.known or id(array) in self.fresh or self.paused:
+            return
+        self.keep.append(array)
+        frame: Any = sys._getframe(2)
+        module, name = frame.f_globals.get("__name__", ""), frame.f_code.co_name
+        while name == "leaf" or (name == "seed" and False):
+            frame = frame.f_back
+            module, name = frame.f_globals.get("__name__", ""), frame.f_code.co_name
+        tail = module.rpartition(".")[2]
+        plain = tail in ("creation", "new_methods", "backward", "writes", "indexing") and not _holds_array(frame)
+        self.fresh[id(array)] = f"constant {name}" if plain else f"{tail}.{name}"
+
+    def same(self, copy: Any, original: Any) -> None:
+        """A tensor was copied by value."""
+        if self.active():
+            try:
+                self.adopt(copy.array, self.view(original))
+            except Unsupported as why:
+                self.give_up(str(why))
+
+    def written(self, tensor: Any, other: Any) -> None:
+        """The elements of `other`, broadcast and cast, were written into `tensor`."""
+        if not self.active():
+            return
+        try:
+            array = tensor.array
+            new = convert(self.graph, self.view(other), array.dtype).broadcast(array.shape)
+            self.view(tensor)
+            self.put(array, new)
+        except Unsupported as why:
+            self.give_up(str(why))
+
+    def put(self, array: Array, new: View) -> None:
+        """Give the memory of an array a new value."""
+        root = self.known[id(array)]
+        view = self.read(array, root)
+        root.writes += 1
+        if view.is_whole:
+            if new.is_whole and new.constant is None and new.value.strides == root.value.strides:
+                root.value = new.value
+                return
+            if not root.array.flags.c_contiguous:
+                raise Unsupported("a write to a tensor that is not contiguous")
+            root.value = self.graph.copy(new, name="written").value
+            return
+        out = self.graph.value(root.value.shape, root.value.dtype, "written")
+        if out.strides != root.value.strides:
+            raise Unsupported("a write to a part of a tensor that is not contiguous")
+        self.graph.add(Collect([out], base=root.value.whole(), part=new, strides=view.strides, offset=view.offset, add=False))
+        root.value = out
+
+    def accumulated(self, node: Any, held: Any, grad: Any) -> None:
+        """A gradient was added to a leaf's `.grad`."""
+        if not self.active():
+            return
+        self.leaf(node, False, held)
+        try:
+            if held is None:
+                if id(node.grad.array) not in self.known:
+                    self.adopt(node.grad.array, self.view(grad))
+            elif node.grad is held:
+                before, shape = self.view(held), held.array.shape
+                total = self.graph.map("grad", var("x") + var("y"), {"x": before, "y": self.view(grad)}, shape, held.array.dtype)
+                self.put(held.array, total)
+        except Unsupported as why:
+            self.give_up(str(why))
+
+    def leaf(self, node: Any, cleared: bool, before: Any) -> None:
+        if id(node) not in self.leaves:
+            self.leaves[id(node)] = LeafGrad(node, cleared, before)
+
+    def grad_set(self, tensor: Any, value: Any) -> None:
+        """`.grad` is being assigned."""
+        if type(tensor.fn) is AccumulateGrad:
+            self.leaf(tensor.fn, True, tensor.fn.grad)
+        elif value is not None and self.active():
+            self.give_up("the .grad of a tensor that takes no gradient is assigned")
+
+    def observed(self, tensor: Any, what: str) -> None:
+        """Python reads a tensor: its values, or (`what` empty) only its memory."""
+        if not self.active():
+            return
+        if what:
+            self.give_up(f"{what} needs a value")
+            return
+        try:
+            self.view(tensor)
+        except Unsupported as why:
+            self.give_up(str(why))
+
+    # ---- optimizers
+    def updated(self, optimizer: Any, group: Any) -> None:
+        """One group of an optimizer makes its step."""
+        recipe = recipe_of(optimizer, group) if self.active() else None
+        if recipe is None:
+            if self.active():
+                self.give_up(f"{type(optimizer).__name__} has its own update, which is not made of ops")
+            optimizer._update(group)
+            return
+        active = [p for p in group["params"] if p.grad is not None]
+        fresh = [p for p in active if not optimizer.state.get(p)]
+        try:
+            before = [(self.view(p), self.view(p.grad)) for p in active]
+        except Unsupported as why:
+            self.give_up(str(why))
+            before = []
+        self.paused = True
+        try:
+            optimizer._update(group)
+        finally:
+            self.paused = False
+        if not self.broken:
+            try:
+                self.record_update(optimizer, group, recipe, active, before)
+            except Unsupported as why:
+                self.give_up(str(why))
+        del fresh
+
+    def record_update(self, optimizer: Any, group: Any, recipe: Any, active: Sequence[Any], before: Any) -> None:
+        place = len(self.recipes)
+        self.recipes.append((optimizer, group, recipe, [optimizer.state[p].get("step") for p in active]))
+        outputs = recipe.rule.outputs(recipe.flags)
+        for index, (p, (view, grad)) in enumerate(zip(active, before, strict=True)):
+            state = [optimizer.state[p][name] for name in recipe.states]
+            if not p.meta.plain or any(x.meta is not p.meta for x in (p.grad, *state)):
+                raise Unsupported("an optimizer whose tensors differ in layout or dtype")
+            views = [view, grad]
+            for tensor in state:
+                root = self.known.get(id(tensor.array)) or self.source(tensor, Source("captured", tensor=tensor), "state")
+                views.append(root.value.whole())
+            numbers = {name: f"{name}_{place}_{index if recipe.counts else 0}" for name in recipe.rule.params}
+            outs = [self.graph.value(p.array.shape, p.array.dtype, name) for name in recipe.rule.written]
+            self.graph.add(Update(outs, exprs=outputs, operands=dict(zip(recipe.rule.arrays, views, strict=True)), numbers=numbers))
+            for tensor, out in zip((p, *state), outs, strict=True):
+                root = self.known[id(tensor.array)]
+                root.value = out
+                root.writes += tensor is p
+
+    # ---- the end
+    def writes(self) -> list[Write]:
+        """What the run changed for good, in memory that was there before it."""
+        return [Write(root.source, root.value) for root in self.roots if root.source is not None and root.value is not root.initial]
+
+
+def recipe_of(optimizer: Any, group: Any) -> Any:
+    """How an optimizer's class describes its update, if the class that updates is the one that describes."""
+    for kind in type(optimizer).__mro__:
+        if "_update" in kind.__dict__:
+            return optimizer._recipe(group) if "_recipe" in kind.__dict__ else None
+    return None
+
+
+def _holds_array(frame: Any) -> bool:
+    """Whether a creation function was given a NumPy array or a tensor to copy."""
+    data = frame.f_locals.get("data", frame.f_locals.get("ndarray", frame.f_locals.get("obj")))
+    return isinstance(data, (np.ndarray, np.generic, TensorBase)) or (
+        isinstance(data, (list, tuple)) and any(isinstance(x, (np.ndarray, np.generic, TensorBase)) for x in data)
+    )
+
+
+__all__ = ["LeafGrad", "Linear", "Root", "Tracer", "user_line"]
