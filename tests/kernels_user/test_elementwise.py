@@ -45,8 +45,12 @@ def test_values_gradient_and_node():
 def test_every_order_of_derivative():
     x = tensor([0.3])
     value = bump(x, 2.0)
-    expected = [2 * math.exp(-0.09) + 8, -4 * 0.3 * math.exp(-0.09), 2 * (4 * 0.09 - 2) * math.exp(-0.09),
-                2 * (-8 * 0.027 + 12 * 0.3) * math.exp(-0.09)]  # fmt: skip
+    expected = [
+        2 * math.exp(-0.09) + 8,
+        -4 * 0.3 * math.exp(-0.09),
+        2 * (4 * 0.09 - 2) * math.exp(-0.09),
+        2 * (-8 * 0.027 + 12 * 0.3) * math.exp(-0.09),
+    ]
     for one in expected:
         np.testing.assert_allclose(value.item(), one, rtol=1e-12)
         (value,) = jitgrad.autograd.grad(value.sum(), x, create_graph=True)
@@ -273,7 +277,9 @@ def test_several_results():
     want = [jitgrad.autograd.grad((r * phi.cos() * 3.0 + (r * phi.sin()) ** 2).sum(), leaf)[0] for leaf in (r, phi)]
     np.testing.assert_allclose(r.grad.tolist(), want[0].tolist())
     np.testing.assert_allclose(phi.grad.tolist(), want[1].tolist())
-    np.testing.assert_allclose(jitgrad.autograd.grad(polar(r, phi)[1].sum(), r)[0].tolist(), [[phi.sin().sum().item()]] * 2)
+    np.testing.assert_allclose(
+        jitgrad.autograd.grad(polar(r, phi)[1].sum(), r)[0].tolist(), [[phi.sin().sum().item()]] * 2
+    )
     assert polar(2.0, 0.0) == (2.0, 0.0, True)
 
 
@@ -364,7 +370,9 @@ def test_sources():
 def test_check_finds_what_goes_wrong_at_edges():
     assert bump.check()
     assert softclip.check(width=0.5)
-    naive = elementwise(lambda x: jitgrad.log(1.0 + jitgrad.exp(x)) - jitgrad.log(1.0 + jitgrad.exp(x)) * 0.0, name="naive")
+    naive = elementwise(
+        lambda x: jitgrad.log(1.0 + jitgrad.exp(x)) - jitgrad.log(1.0 + jitgrad.exp(x)) * 0.0, name="naive"
+    )
     assert naive.check(points=[-1.0, 0.0, 2.0])
     wrong = elementwise(lambda x: x * x, name="wrong")
     wrong.partial("x")(lambda x: 2.1 * x)
@@ -435,7 +443,9 @@ def test_a_value_that_keeps_changing_is_mentioned_once():
     exec("def f(x):\n    return x * t", scope)
     f = elementwise(scope["f"], name="f")
     x = jitgrad.ones(1, dtype=jitgrad.int64)  # integers are interpreted: nothing is compiled 40 times
-    with pytest.warns(RuntimeWarning, match=r"f was traced and compiled 32 times .* \(t\): make it a keyword-only argument") as caught:
+    with pytest.warns(
+        RuntimeWarning, match=r"f was traced and compiled 32 times .* \(t\): make it a keyword-only argument"
+    ) as caught:
         for k in range(40):
             scope["t"] = k
             assert f(x).item() == k

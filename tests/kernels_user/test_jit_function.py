@@ -140,7 +140,9 @@ def test_0d_inputs_and_gradients_as_numbers():
 
 
 def test_an_output_of_integers_takes_no_gradient():
-    op = jit_function(lambda x: (x * 2.0, (x > 0).astype(np.int64)), lambda grad, x, y, k: grad * 2.0, outputs=2, name="split")
+    op = jit_function(
+        lambda x: (x * 2.0, (x > 0).astype(np.int64)), lambda grad, x, y, k: grad * 2.0, outputs=2, name="split"
+    )
     x = tensor([1.0, -1.0])
     y, k = op(x)
     assert k.dtype is jitgrad.int64
@@ -213,7 +215,10 @@ def test_forward_only_says_so_when_a_gradient_is_asked():
     x = tensor([1.0, 2.0])
     y = op(x, 0.5)
     assert y.requires_grad
-    with pytest.raises(RuntimeError, match=r"scan has no backward.*\n    @scan.backward\n    def scan_backward\(grad, x, decay, result\)"):
+    with pytest.raises(
+        RuntimeError,
+        match=r"scan has no backward.*\n    @scan.backward\n    def scan_backward\(grad, x, decay, result\)",
+    ):
         y.sum().backward()
     assert not op(x.detach(), 0.5).requires_grad
     with jitgrad.no_grad():
@@ -296,7 +301,10 @@ def test_a_write_to_a_saved_input_is_noticed(call):
         x, w = tensor([1.0, 2.0]), tensor([3.0, 4.0], grad=False)
         y = product(x, w)
     w.add_(1.0)
-    with pytest.raises(RuntimeError, match=r"modified by an inplace operation: \[torch.DoubleTensor \[2\]\] is at version 1; expected version 0"):
+    with pytest.raises(
+        RuntimeError,
+        match=r"modified by an inplace operation: \[torch.DoubleTensor \[2\]\] is at version 1; expected version 0",
+    ):
         y.sum().backward()
 
 
@@ -394,7 +402,9 @@ def test_what_must_not_be_written_to():
     scale = make_scale()
     with pytest.raises(RuntimeError, match="a leaf Variable that requires grad is being used in an in-place operation"):
         scale(tensor([1.0]), 2.0)
-    with pytest.raises(RuntimeError, match="more than one element of the written-to tensor refers to a single memory location"):
+    with pytest.raises(
+        RuntimeError, match="more than one element of the written-to tensor refers to a single memory location"
+    ):
         scale(tensor([1.0], grad=False).expand(3), 2.0)
     with pytest.raises(TypeError, match="must be a Tensor, not ndarray"):
         scale(np.ones(3), 2.0)
@@ -504,10 +514,16 @@ def test_outputs_that_share_memory_are_told_apart():
 @pytest.mark.parametrize(
     ("backward", "message"),
     [
-        (lambda grad, x, decay, y: np.zeros(x.size + 1), r"returned a gradient of shape \[3\] for 'x', which has shape \[2\]"),
+        (
+            lambda grad, x, decay, y: np.zeros(x.size + 1),
+            r"returned a gradient of shape \[3\] for 'x', which has shape \[2\]",
+        ),
         (lambda grad, x, decay, y: grad.astype(np.float32), "returned a float32 gradient for 'x', which is float64"),
         (lambda grad, x, decay, y: 1.0, "returned a value of type float64 as the gradient of 'x'"),
-        (lambda grad, x, decay, y: (grad * 1.0, grad * 2.0), "returned 2 gradients, but the inputs that take one are x"),
+        (
+            lambda grad, x, decay, y: (grad * 1.0, grad * 2.0),
+            "returned 2 gradients, but the inputs that take one are x",
+        ),
         (lambda grad, x, decay, y, z: grad * 1.0, "takes 5 arguments, but is called with 4"),
         (lambda grad, x, decay, y: grad * nowhere, "can't be compiled"),  # noqa: F821
     ],

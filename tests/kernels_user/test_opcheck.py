@@ -5,8 +5,8 @@ import pytest
 
 import jitgrad
 from jitgrad.autograd.kernels import OpcheckError, jit_function, opcheck
-from jitgrad.autograd.kernels.properties import PROPERTIES, incoming_gradients
 from jitgrad.autograd.kernels.probing import Case, Failure
+from jitgrad.autograd.kernels.properties import PROPERTIES, incoming_gradients
 from tests.kernels_user.cases import make_product, make_scan, scan_backward, scan_forward, tensor
 
 X = np.array([0.5, -1.0, 2.0, 0.25])
@@ -48,7 +48,9 @@ def test_a_wrong_second_derivative():
 
 def test_float64_where_float32_is_expected():
     op = jit_function(lambda x: x * np.float64(2.0), lambda grad, x, y: (grad * 2.0).astype(x.dtype), name="widens")
-    assert "output 0 is float64 where the arguments are float32" in failing(op, x(), skip=only("float32"))["float32"].words
+    assert (
+        "output 0 is float64 where the arguments are float32" in failing(op, x(), skip=only("float32"))["float32"].words
+    )
 
 
 def memory_order(x):
@@ -111,7 +113,9 @@ def test_ties():
         @staticmethod
         def backward(ctx, grad):
             (x,) = ctx.saved_tensors
-            return grad * 2.0 * (x == x.amax()).to(x.dtype) - grad * (x == x.amax()).to(x.dtype) * (0.0 if (x == x.amax()).sum() > 1 else 1.0)
+            return grad * 2.0 * (x == x.amax()).to(x.dtype) - grad * (x == x.amax()).to(x.dtype) * (
+                0.0 if (x == x.amax()).sum() > 1 else 1.0
+            )
 
     found = failing(Greedy.apply, x())
     assert "ties" in found
@@ -127,7 +131,9 @@ def test_a_swallowed_nan():
 
     op = jit_function(relu, lambda grad, x, y: np.where(x > 0, grad, 0.0))
     found = failing(op, tensor([1.0, -2.0, 3.0]))
-    assert "argument 0 with NaN at element 0, which the result depends on, gives no NaN" in found["NaN and infinity"].words
+    assert (
+        "argument 0 with NaN at element 0, which the result depends on, gives no NaN" in found["NaN and infinity"].words
+    )
     assert set(found) == {"NaN and infinity"}
 
 
@@ -139,7 +145,9 @@ def test_writes_aliases_and_read_only_arguments():
     found = failing(writer, x(), skip=only("writes into arguments", "read-only arguments"))
     assert "forward writes into argument 0" in found["writes into arguments"].words
     assert "raises ValueError" in found["read-only arguments"].words
-    alias = failing(lambda x: jitgrad.from_numpy(x.detach().numpy()) + 0.0 if False else Same.apply(x), x(), skip=only("aliasing"))
+    alias = failing(
+        lambda x: jitgrad.from_numpy(x.detach().numpy()) + 0.0 if False else Same.apply(x), x(), skip=only("aliasing")
+    )
     assert "output 0 shares memory with argument 0" in alias["aliasing"].words
     assert "aliasing" not in failing(lambda x: x[1:], x(), skip=only("aliasing"))  # a view, and known as one
 
@@ -186,7 +194,10 @@ def test_a_buffer_that_is_used_again():
         buffer[...] = 2.0 * x.detach().numpy()
         return jitgrad.from_numpy(buffer)
 
-    assert failing(reuses, x(), skip=only("saved values"))["saved values"].words == "a second call changes the output of the first"
+    assert (
+        failing(reuses, x(), skip=only("saved values"))["saved values"].words
+        == "a second call changes the output of the first"
+    )
 
     class Scratch(jitgrad.autograd.Function):
         @staticmethod
@@ -199,7 +210,9 @@ def test_a_buffer_that_is_used_again():
             ctx.scratch.mul_(2.0)
             return grad * ctx.scratch
 
-    assert "a second backward of one call" in failing(Scratch.apply, x(), skip=only("saved values"))["saved values"].words
+    assert (
+        "a second backward of one call" in failing(Scratch.apply, x(), skip=only("saved values"))["saved values"].words
+    )
 
 
 def test_a_leak():
@@ -230,5 +243,7 @@ def test_what_it_is_called_with():
 
 def test_the_report_reads_well():
     report = opcheck(make_scan(), x(), 0.5, raise_exception=False)
-    assert str(report).startswith("opcheck of scan\n  bounds: holds\n  gradient: holds\n  second derivative: refused - scan can't be")
+    assert str(report).startswith(
+        "opcheck of scan\n  bounds: holds\n  gradient: holds\n  second derivative: refused - scan can't be"
+    )
     assert report

@@ -6,6 +6,7 @@ import linecache
 import os
 import sys
 import warnings
+from types import FrameType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
@@ -29,13 +30,13 @@ class Settings(NamedTuple):
 def called_from() -> str:
     """The stack outside the library as a traceback shows it, the outermost call first."""
     lines: list[str] = []
-    frame = sys._getframe(1)
+    frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         code = frame.f_code
         if not code.co_filename.startswith(PACKAGE):
             text = linecache.getline(code.co_filename, frame.f_lineno, frame.f_globals).strip()
             lines.append(f'  File "{code.co_filename}", line {frame.f_lineno}, in {code.co_name}\n' + (f"    {text}\n" if text else ""))
-        frame = frame.f_back  # type: ignore[assignment]
+        frame = frame.f_back
     return "".join(reversed(lines))
 
 

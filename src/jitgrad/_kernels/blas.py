@@ -96,7 +96,7 @@ def _works(library: Library) -> bool:
     integer, pointer = library.integer, ctypes.POINTER(ctypes.c_double)
     a, b, c = np.arange(6.0).reshape(2, 3), np.arange(12.0).reshape(3, 4), np.zeros((2, 4))
     enum = ctypes.c_int
-    kinds = [
+    kinds: list[Any] = [
         enum,
         enum,
         enum,

@@ -147,7 +147,11 @@ def all_reads(*functions: Function) -> list[Read]:
         function = todo.pop()
         for read in reads(function):
             inner = plain_function(read.value)
-            if read.library or isinstance(read.value, (types.ModuleType, *_NAMED)) or (inner is not None and _foreign(inner)):
+            if (
+                read.library
+                or isinstance(read.value, (types.ModuleType, *_NAMED))
+                or (inner is not None and _foreign(inner))
+            ):
                 continue
             found.append(read)
             if inner is not None and inner not in seen:
@@ -237,7 +241,12 @@ class _Digest:
             return
         self.seen[function] = len(self.seen)
         options = getattr(value, "targetoptions", None) or {}
-        self.words("function", function.__name__, type(value).__name__, sorted((k, _spell(v)) for k, v in options.items() if k != "cache"))
+        self.words(
+            "function",
+            function.__name__,
+            type(value).__name__,
+            sorted((k, _spell(v)) for k, v in options.items() if k != "cache"),
+        )
         if _foreign(function):
             self.words(function.__module__, function.__qualname__)
             return
@@ -248,7 +257,16 @@ class _Digest:
             self.value(read.value, read.name)
 
     def code(self, code: types.CodeType, name: str) -> None:
-        self.words("code", code.co_code, code.co_names, code.co_varnames, code.co_freevars, code.co_argcount, code.co_kwonlyargcount, code.co_flags)
+        self.words(
+            "code",
+            code.co_code,
+            code.co_names,
+            code.co_varnames,
+            code.co_freevars,
+            code.co_argcount,
+            code.co_kwonlyargcount,
+            code.co_flags,
+        )
         self.value(code.co_consts, name)
 
 
@@ -281,5 +299,9 @@ def rebound(function: Function, replace: Callable[[Any, str], Any]) -> Function:
         except ValueError:  # not filled yet
             cells.append(cell)
     copy = types.FunctionType(function.__code__, scope, function.__name__, function.__defaults__, tuple(cells) or None)
-    copy.__kwdefaults__, copy.__qualname__, copy.__module__ = function.__kwdefaults__, function.__qualname__, function.__module__
+    copy.__kwdefaults__, copy.__qualname__, copy.__module__ = (
+        function.__kwdefaults__,
+        function.__qualname__,
+        function.__module__,
+    )
     return copy

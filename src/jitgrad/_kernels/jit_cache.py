@@ -34,7 +34,9 @@ class UserCache(FunctionCache):  # type: ignore[misc,unused-ignore]
         self._impl = _Stored()
         self._folder = folder
         self._cache_path = str(folder)
-        self._cache_file = IndexDataCacheFile(cache_path=self._cache_path, filename_base=f"{function.__name__}_{name}", source_stamp=name)
+        self._cache_file = IndexDataCacheFile(
+            cache_path=self._cache_path, filename_base=f"{function.__name__}_{name}", source_stamp=name
+        )
         self.enable()
 
     def _save_overload(self, sig: Any, data: Any) -> None:
@@ -57,7 +59,10 @@ class _Quiet:
         return None
 
     def __exit__(self, kind: Any, value: Any, trace: Any) -> bool:
-        return isinstance(value, (OSError, EOFError, ValueError, ImportError, AttributeError)) or "pickle" in type(value).__module__
+        return (
+            isinstance(value, (OSError, EOFError, ValueError, ImportError, AttributeError))
+            or "pickle" in type(value).__module__
+        )
 
 
 def user_cache(function: Any, digest: str, signature: str) -> UserCache | None:

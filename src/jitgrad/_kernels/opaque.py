@@ -28,8 +28,10 @@ def define(function: Any, plain: Function) -> str:
     try:
         name = f"u_{plain.__name__.strip('_<>').lower()}_{digest(plain, sorted((key, repr(value)) for key, value in options_of(function).items()))}"
     except Unknown as what:
-        raise KernelError(f"{plain.__name__} reads '{what}', which is neither a number, a string, a tuple, a small array nor a function: pass it as an "
-                          f"argument{definition(plain)}") from None  # fmt: skip
+        raise KernelError(
+            f"{plain.__name__} reads '{what}', which is neither a number, a string, a tuple, a small array nor a function: pass it as an "
+            f"argument{definition(plain)}"
+        ) from None
     _DEFINED[name] = (function, plain)
     return name
 

@@ -14,7 +14,15 @@ _COLOUR: Final = re.compile(r"\x1b\[[0-9;]*m")
 _PLACE: Final = re.compile(r"(?:at|resolving callee type.*at) (\S[^\n(]*) \((\d+)\)")
 _FILE: Final = re.compile(r'^File "([^"]+)", line (\d+)', re.MULTILINE)
 _SPECIFIC: Final = re.compile(r"(?:Numba)?\w*Error: (.+)")
-_NOISE: Final = ("Failed in nopython mode pipeline", "Failed in full_array_analysis", "During:", "File ", "Enable logging", "This error may have been caused", "raised from")
+_NOISE: Final = (
+    "Failed in nopython mode pipeline",
+    "Failed in full_array_analysis",
+    "During:",
+    "File ",
+    "Enable logging",
+    "This error may have been caused",
+    "raised from",
+)
 READONLY: Final = "Cannot modify readonly array"
 
 
@@ -70,14 +78,18 @@ def reason_of(error: BaseException) -> str:
 def compile_error(function: types.FunctionType, what: str, error: BaseException) -> KernelError:
     """The error for a function that Numba can't compile; `what` says for what."""
     text = _COLOUR.sub("", str(error))
-    return KernelError(f"{function.__name__} can't be compiled for {what}: {reason_of(error)}{place_of(text, function)}")
+    return KernelError(
+        f"{function.__name__} can't be compiled for {what}: {reason_of(error)}{place_of(text, function)}"
+    )
 
 
 def write_error(function: types.FunctionType, error: BaseException) -> KernelError:
     """The error for a function that writes into an argument it may only read."""
     text = _COLOUR.sub("", str(error))
-    return KernelError(f'{function.__name__} writes into an argument that it may only read. Write into a copy, or declare it: '
-                       f'jit_function(..., mutates=("name",)).{place_of(text, function)}')  # fmt: skip
+    return KernelError(
+        f"{function.__name__} writes into an argument that it may only read. Write into a copy, or declare it: "
+        f'jit_function(..., mutates=("name",)).{place_of(text, function)}'
+    )
 
 
 def place_in_traceback(error: BaseException, function: types.FunctionType) -> str:

@@ -70,8 +70,14 @@ class Compiled:
     writes: frozenset[int]
 
 
-def compile_function(function: Any, arguments: Sequence[Argument], *, mutates: frozenset[int] = frozenset(),
-                     may_write: frozenset[int] = frozenset(), nogil: bool = True) -> Compiled:  # fmt: skip
+def compile_function(
+    function: Any,
+    arguments: Sequence[Argument],
+    *,
+    mutates: frozenset[int] = frozenset(),
+    may_write: frozenset[int] = frozenset(),
+    nogil: bool = True,
+) -> Compiled:
     """Compile for one signature, or take it from disk.
 
     mutates: positions that the function may write to. may_write: positions that it is allowed to write to if it can't do without;
@@ -86,8 +92,14 @@ def compile_function(function: Any, arguments: Sequence[Argument], *, mutates: f
         return _attempts(function, plain, arguments, mutates, may_write, nogil)
 
 
-def _attempts(function: Any, plain: Function, arguments: Sequence[Argument], mutates: frozenset[int], may_write: frozenset[int],
-              nogil: bool) -> Compiled:  # fmt: skip
+def _attempts(
+    function: Any,
+    plain: Function,
+    arguments: Sequence[Argument],
+    mutates: frozenset[int],
+    may_write: frozenset[int],
+    nogil: bool,
+) -> Compiled:
     """First with everything read-only; then, if that was in the way, with what may be written; else as Numba usually types arrays."""
     spelled = ", ".join(map(str, arguments))
 
@@ -105,16 +117,22 @@ def _attempts(function: Any, plain: Function, arguments: Sequence[Argument], mut
         if not may_write:
             raise write_error(plain, first) from first
         try:
-            return attempt(mutates | may_write, may_write, not mutates)  # the caller hands over copies, so results share memory with those only
+            return attempt(
+                mutates | may_write, may_write, not mutates
+            )  # the caller hands over copies, so results share memory with those only
         except Exception as error:
-            raise (write_error(plain, error) if READONLY in str(error) else compile_error(plain, spelled, error)) from error
+            raise (
+                write_error(plain, error) if READONLY in str(error) else compile_error(plain, spelled, error)
+            ) from error
     try:  # a function it calls may insist on writable arrays
         return attempt(frozenset(range(len(arguments))), may_write, False)
     except Exception:
         raise compile_error(plain, spelled, first) from first
 
 
-def _compile(function: Any, plain: Function, types: tuple[Any, ...], nogil: bool, wrote: frozenset[int], trusted: bool) -> Compiled:
+def _compile(
+    function: Any, plain: Function, types: tuple[Any, ...], nogil: bool, wrote: frozenset[int], trusted: bool
+) -> Compiled:
     import numba
 
     from .jit_cache import user_cache
@@ -122,7 +140,11 @@ def _compile(function: Any, plain: Function, types: tuple[Any, ...], nogil: bool
     options = options_of(function) | {"nogil": nogil, "no_cfunc_wrapper": True, "boundscheck": settings.bounds_check}
     dispatcher = numba.njit(**options)(linked(plain))
     try:
-        cache = user_cache(dispatcher.py_func, digest(plain, sorted((key, _spell(value)) for key, value in options.items())), repr(types))
+        cache = user_cache(
+            dispatcher.py_func,
+            digest(plain, sorted((key, _spell(value)) for key, value in options.items())),
+            repr(types),
+        )
         if cache is not None:
             dispatcher._cache = cache
     except Unknown:
@@ -150,7 +172,8 @@ def options_of(function: Any) -> dict[str, Any]:
 
 def linked(function: Function) -> Function:
     """The function with everything it calls ready to be compiled into it: plain functions jitted, and nothing taken from
-    Numba's own cache, which misses changes in what a callee calls."""
+    Numba's own cache, which misses changes in what a callee calls.
+    """
     import numba
 
     done: dict[Function, Any] = {}
@@ -203,8 +226,10 @@ def _numba_type(argument: Argument, writable: bool) -> Any:
     try:
         return numba.typeof(argument.value)
     except ValueError:
-        raise KernelError(f"argument '{argument.name}' is a {type(argument.value).__name__}, which Numba has no type for: pass a tensor, a number, "
-                          "a bool, a string or a tuple of those") from None  # fmt: skip
+        raise KernelError(
+            f"argument '{argument.name}' is a {type(argument.value).__name__}, which Numba has no type for: pass a tensor, a number, "
+            "a bool, a string or a tuple of those"
+        ) from None
 
 
 def _given(kind: Any, trusted: bool) -> Given:
@@ -213,7 +238,9 @@ def _given(kind: Any, trusted: bool) -> Given:
     from numba.np import numpy_support
 
     if isinstance(kind, numba.types.Array):
-        return Given("array", numpy_support.as_dtype(kind.dtype), kind.ndim, kind.mutable and trusted, kind.layout == "C")
+        return Given(
+            "array", numpy_support.as_dtype(kind.dtype), kind.ndim, kind.mutable and trusted, kind.layout == "C"
+        )
     if isinstance(kind, (numba.types.Number, numba.types.Boolean)):
         return Given("number", numpy_support.as_dtype(numba.types.unliteral(kind)))
     if isinstance(kind, numba.types.NoneType):

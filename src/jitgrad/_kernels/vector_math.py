@@ -29,7 +29,7 @@ _WIDE: Final = '"prefer-vector-width"="512"'
 def _common(typing: Any, kinds: tuple[Any, ...]) -> Any:
     """The number type that all arguments are converted to, or None if there is none."""
     kind = kinds[0] if len(kinds) == 1 else typing.unify_types(*kinds)
-    return types.unliteral(kind) if kind is not None else None  # type: ignore[no-untyped-call]
+    return types.unliteral(kind) if kind is not None else None
 
 
 def _define(formula: Formula, arity: int, *, integers: bool = False, boolean: bool = False, bare: int = 0) -> Any:

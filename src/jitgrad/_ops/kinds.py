@@ -64,7 +64,9 @@ class Op:
         return inspect.getdoc(self.function) or ""
 
     def _read(self, function: Function) -> None:
-        inputs, statics, differentiable = [], [], []
+        inputs: list[str] = []
+        statics: list[str] = []
+        differentiable: list[int] = []
         for parameter in parameters(function):
             role = ROLES.get(parameter.annotation)
             if role is None:

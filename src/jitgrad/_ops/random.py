@@ -37,8 +37,9 @@ def room() -> Array:
 
 def uniform_array(shape: Shape, kind: Any, stream: Stream, low: float = 0.0, high: float = 1.0) -> Array:
     """Uniform numbers in [low, high) of a floating dtype."""
-    if kind == HALF:
-        return uniform_array(shape, SINGLE, stream, low, high).astype(HALF)
+    if kind == HALF:  # 11 bits, so that none is rounded up to `high`
+        unit = np.floor(uniform_array(shape, SINGLE, stream) * SINGLE.type(2048)) / SINGLE.type(2048)
+        return np.asarray(unit * SINGLE.type(high - low) + SINGLE.type(low), HALF)
     out = np.empty(shape, kind)
     single = kind == SINGLE
     seed, start = stream.take(-(-out.size * (1 if single else 2) // 4))
@@ -57,7 +58,8 @@ def normal_array(shape: Shape, kind: Any, stream: Stream, mean: float = 0.0, std
 
 def exponential_array(shape: Shape, kind: Any, stream: Stream, rate: float = 1.0) -> Array:
     """Exponential numbers of a floating dtype."""
-    return np.asarray(np.log1p(-uniform_array(shape, kind, stream)) * np.dtype(kind).type(-1 / rate))
+    wide = SINGLE if kind == HALF else np.dtype(kind)
+    return np.asarray(np.log1p(-uniform_array(shape, wide, stream)) * wide.type(-1 / rate), kind)
 
 
 def integer_array(shape: Shape, stream: Stream, low: int, high: int) -> Array:

@@ -112,7 +112,8 @@ def grad(outputs: Any, inputs: Any, grad_outputs: Any = None, retain_graph: bool
 # ---- runs
 def start(run: Run, seeds: Sequence[tuple[Node, int, Any]]) -> dict[int, Any]:
     """Run, on another stack where backwards are nested so deep that this one might not suffice."""
-    return run_at_depth(lambda: run(seeds))
+    found: dict[int, Any] = run_at_depth(lambda: run(seeds))
+    return found
 
 
 def capture(edges: list[Output], seeds: Sequence[tuple[Node, int, Any]], keep: bool, create_graph: bool) -> list[Any]:
@@ -210,7 +211,7 @@ def seed(output: Any, grad: Any, index: int, batched: bool) -> Any:
     if not isinstance(grad, TensorBase):
         raise TypeError(f"gradients can be either Tensors or None, but got {type(grad).__name__}")
     check_shape(grad, meta, index, batched)
-    return grad if grad.meta.dtype == meta.dtype else grad.to(meta.kind)
+    return grad if grad.meta.dtype == meta.dtype else grad.to(meta.kind)  # type: ignore[attr-defined]
 
 
 def check_shape(grad: Any, meta: Any, index: int, batched: bool) -> None:

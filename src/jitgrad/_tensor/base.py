@@ -168,7 +168,7 @@ def version_of(tensor: Any) -> Version:
 
 def own_rare(tensor: Any) -> Rare:
     """The tensor's own `rare`, to write to."""
-    rare = tensor.rare
+    rare: Rare | None = tensor.rare
     if rare is None or rare is ODD:
         rare = tensor.rare = Rare()
     return rare

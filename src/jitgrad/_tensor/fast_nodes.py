@@ -23,6 +23,13 @@ class FastNode(SlotFields, Node):
     """An elementwise op of one or two plain tensors of equal Meta."""
 
     __slots__ = ()
+    e0: Any
+    e1: Any
+    s0: Any
+    s1: Any
+    c0: Any
+    c1: Any
+    r: Any
     op: ClassVar[Elementwise]
     kept: ClassVar[tuple[str, ...]]
 
@@ -32,7 +39,7 @@ class FastNode(SlotFields, Node):
         return self.op.map("t" * self.arity)
 
     def edges(self) -> tuple[Node | None, ...]:
-        return (self.e0,) if self.arity == 1 else (self.e0, self.e1)  # type: ignore[attr-defined]
+        return (self.e0,) if self.arity == 1 else (self.e0, self.e1)
 
     def counter(self, slot: str) -> Any:
         """The version counter of a saved value, or None as long as nobody wrote to it."""

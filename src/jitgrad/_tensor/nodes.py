@@ -94,7 +94,7 @@ class Recorded(Fields, Node):
 
     def saved(self) -> dict[str, Any]:
         """The saved arrays, after the check that nobody wrote to them."""
-        saved: dict[str, Any] = self._saved
+        saved: Any = self._saved
         if saved is RELEASED:
             second_time()
         if self.epoch != versions.WRITES:
@@ -143,7 +143,7 @@ class Recorded(Fields, Node):
         results = self.pull(grads)
         if not keep:
             self.release()
-        done = []
+        done: list[Any] = []
         for part, edge in zip(results, self._edges, strict=True):
             if part is None or edge is None:
                 done.append(None)

@@ -30,6 +30,15 @@ class PlannedNode(SlotFields, Node):
     """A node with edges e0 (e1, e2 ...) and saved inputs s0 (s1 ...) in slots; `kept` maps a slot to the op's name for it."""
 
     __slots__ = ()
+    e0: Any
+    e1: Any
+    e2: Any
+    s0: Any
+    s1: Any
+    s2: Any
+    c0: Any
+    c1: Any
+    c2: Any
     op: ClassVar[General]
     kept: ClassVar[dict[str, str]]
     statics: ClassVar[dict[str, Any]] = {}
@@ -64,7 +73,7 @@ class PlannedNode(SlotFields, Node):
             array = contiguous(grad.array)  # a name of its own, so that `apply` does not take it for unshared
             results = self.apply(array, True)
             return [None if part is None else wrap(part) for part in (results if isinstance(results, tuple) else (results,))]
-        saved = {}
+        saved: dict[str, Any] = {}
         for slot, name in self.kept.items():
             array = getattr(self, slot)
             if array is RELEASED:

@@ -2,16 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from .._core.dtypes import default_dtype, float32, float64
 from .._engine.versions import bump
+from .._expr import Expr
 from .._tensor import Tensor
 from .._tensor.base import version_of
 from .._tensor.creation import from_numpy, tensor
 from ..autograd import no_grad
 from .rules import Rule
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """One group's update as the compiler sees it.
+
+    `rule` with `flags` works on a parameter, its gradient and the state named in `states`. Its params are `numbers`: expressions over the
+    hyper-parameters named in `hyper`, whose values `read(group)` gives at each call, and over `steps` where the state `counts` them.
+    """
+
+    rule: Rule
+    flags: tuple[bool, ...]
+    states: tuple[str, ...]
+    hyper: tuple[str, ...]
+    numbers: tuple[Expr, ...]
+    read: Callable[[dict[str, Any]], tuple[float, ...]]
+    counts: bool = False
 
 
 def check_flags(fused: bool | None, foreach: bool | None, differentiable: bool) -> None:

@@ -4,10 +4,20 @@ from __future__ import annotations
 
 from typing import Any
 
+from .._expr import param
 from .._tensor import Tensor
 from .._tensor.creation import full_like
 from . import rules
-from ._update import advance, check_flags, check_not_negative, check_rate, counts_as_tensors, fresh_count, update
+from ._update import (
+    Recipe,
+    advance,
+    check_flags,
+    check_not_negative,
+    check_rate,
+    counts_as_tensors,
+    fresh_count,
+    update,
+)
 from .optimizer import Group, Optimizer, Params
 
 __all__ = ["Adagrad"]
@@ -80,6 +90,13 @@ class Adagrad(Optimizer):
         state["step"] = fresh_count()
         state["sum"] = full_like(p, value)
         return state
+
+    def _recipe(self, group: Group) -> Recipe:
+        names = ("lr", "eps", "weight_decay", "lr_decay")
+        lr, eps, decay, lr_decay = (param(name) for name in names)
+        numbers = (lr / (1.0 + (param("steps") - 1.0) * lr_decay), eps, decay)
+        flags = bool(group["maximize"]), group["weight_decay"] != 0
+        return Recipe(rules.adagrad, flags, ("sum",), names, numbers, lambda g: tuple(float(g[name]) for name in names), True)
 
     def _update(self, group: Group) -> None:
         lr, decay, eps, lr_decay = float(group["lr"]), group["weight_decay"], group["eps"], group["lr_decay"]

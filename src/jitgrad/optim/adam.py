@@ -6,11 +6,13 @@ import math
 from typing import Any
 
 from .._engine.versions import bump
+from .._expr import param, scalar
 from .._tensor import Tensor
 from .._tensor.base import version_of
 from .._tensor.creation import zeros_like
 from . import rules
 from ._update import (
+    Recipe,
     advance,
     check_flags,
     check_not_negative,
@@ -92,6 +94,14 @@ class Adam(Optimizer):
                 group.setdefault(name, None)
         counts_as_tensors(self)
 
+    def _recipe(self, group: Group) -> Recipe:
+        rule, flags, _ = _chosen(group, float(group["lr"]), group["weight_decay"])
+        lr, eps, decay, beta1, beta2, steps = (param(name) for name in (*_HYPER, "steps"))
+        extra = 1.0 - lr * decay if rule in (rules.adamw, rules.adamw_amsgrad) else decay
+        numbers = (lr / (1.0 - beta1**steps), eps, extra, 1.0 - beta1, beta2, 1.0 - beta2, scalar.sqrt(1.0 - beta2**steps))
+        states = ("exp_avg", "exp_avg_sq", *(("max_exp_avg_sq",) if group["amsgrad"] else ()))
+        return Recipe(rule, flags, states, _HYPER, numbers, _hyper, True)
+
     def _update(self, group: Group) -> None:
         lr, eps, decay = float(group["lr"]), group["eps"], group["weight_decay"]
         beta1, beta2 = map(float, group["betas"])
@@ -128,6 +138,13 @@ def _chosen(group: Group, lr: float, decay: float) -> tuple[rules.Rule, tuple[bo
     if group["decoupled_weight_decay"] and decay != 0:
         return (rules.adamw_amsgrad if amsgrad else rules.adamw), (maximize,), 1.0 - lr * decay
     return (rules.amsgrad if amsgrad else rules.adam), (maximize, decay != 0), decay
+
+
+_HYPER = ("lr", "eps", "weight_decay", "beta1", "beta2")
+
+
+def _hyper(group: Group) -> tuple[float, ...]:
+    return float(group["lr"]), float(group["eps"]), float(group["weight_decay"]), *map(float, group["betas"])
 
 
 def _start(state: dict[str, Any], p: Tensor, amsgrad: bool) -> None:

@@ -10,6 +10,7 @@ from itertools import chain
 from typing import Any, TypeVar
 
 from .._core.hooks import RemovableHandle, add_hook
+from .._engine import modes
 from .._tensor import Tensor
 from ..autograd import enable_grad
 from ._state import HOOK_TABLES, State
@@ -87,8 +88,12 @@ class Optimizer(State):
         if closure is not None:
             with enable_grad():
                 loss = closure()
+        tracer = modes.tracer()
         for group in self.param_groups:
-            self._update(group)
+            if tracer is None:
+                self._update(group)
+            else:
+                tracer.updated(self, group)
         self._opt_called = True
         return loss
 

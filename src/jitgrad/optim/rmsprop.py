@@ -4,10 +4,20 @@ from __future__ import annotations
 
 from typing import Any
 
+from .._expr import param
 from .._tensor import Tensor
 from .._tensor.creation import zeros_like
 from . import rules
-from ._update import advance, check_flags, check_not_negative, check_rate, counts_as_tensors, fresh_count, update
+from ._update import (
+    Recipe,
+    advance,
+    check_flags,
+    check_not_negative,
+    check_rate,
+    counts_as_tensors,
+    fresh_count,
+    update,
+)
 from .optimizer import Group, Optimizer, Params
 
 __all__ = ["RMSprop"]
@@ -82,6 +92,14 @@ class RMSprop(Optimizer):
             for name in ("centered", "maximize", "differentiable", "capturable"):
                 group.setdefault(name, False)
         counts_as_tensors(self)
+
+    def _recipe(self, group: Group) -> Recipe:
+        rule, states = _RULES[bool(group["centered"]), group["momentum"] > 0]
+        flags = bool(group["maximize"]), group["weight_decay"] != 0
+        names = ("lr", "eps", "weight_decay", "alpha", *(("momentum",) if group["momentum"] > 0 else ()))
+        lr, eps, decay, alpha, *momentum = (param(name) for name in names)
+        numbers = (lr, eps, decay, alpha, 1.0 - alpha, *momentum)
+        return Recipe(rule, flags, tuple(states), names, numbers, lambda g: tuple(float(g[name]) for name in names), True)
 
     def _update(self, group: Group) -> None:
         lr, decay, alpha, momentum = float(group["lr"]), group["weight_decay"], group["alpha"], group["momentum"]

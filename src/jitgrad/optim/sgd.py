@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from .._engine.versions import bump
+from .._expr import param
 from .._tensor import Tensor
 from .._tensor.base import version_of
 from .._tensor.creation import zeros_like
 from . import rules
-from ._update import check_flags, check_not_negative, check_rate, update_anyway
+from ._update import Recipe, check_flags, check_not_negative, check_rate, update_anyway
 from .optimizer import Group, Optimizer, Params
 
 __all__ = ["SGD"]
@@ -74,6 +75,19 @@ class SGD(Optimizer):
                 group.setdefault(name, value)
             for name in ("differentiable", "fused"):
                 group.setdefault(name, False)
+
+    def _recipe(self, group: Group) -> Recipe:
+        lr, decay, momentum, share = (param(name) for name in ("lr", "weight_decay", "momentum", "share"))
+        flags = bool(group["maximize"]), float(group["weight_decay"]) != 0
+        if group["momentum"] == 0:
+            return Recipe(rules.sgd, flags, (), ("lr", "weight_decay"), (lr, decay), lambda g: (float(g["lr"]), float(g["weight_decay"])))
+
+        def read(g: Group) -> tuple[float, ...]:
+            return float(g["lr"]), float(g["weight_decay"]), float(g["momentum"]), 1.0 - float(g["dampening"])
+
+        names = ("lr", "weight_decay", "momentum", "share")
+        flags = (*flags, bool(group["nesterov"]))
+        return Recipe(rules.sgd_momentum, flags, ("momentum_buffer",), names, (lr, decay, momentum, share), read)
 
     def _update(self, group: Group) -> None:
         if group["momentum"] != 0:

@@ -50,7 +50,14 @@ def check_edges(function: Any, ops: Sequence[Any], statics: tuple[Any, ...], poi
                 first = derivative(value, place)
                 compare(f"{function.name}: d/d{name}", value, first, arrays, place, ops[0].inputs)
                 for other, second in zip(places, operands, strict=True):
-                    compare(f"{function.name}: d/d{second} of d/d{name}", first, derivative(first, other), arrays, other, ops[0].inputs)
+                    compare(
+                        f"{function.name}: d/d{second} of d/d{name}",
+                        first,
+                        derivative(first, other),
+                        arrays,
+                        other,
+                        ops[0].inputs,
+                    )
     finally:
         modes.set_grad(was)
     return True
@@ -80,10 +87,17 @@ def run(function: Callable[[list[Any]], Any], arrays: Sequence[Array], kind: Any
     return np.array(result.array, np.float64)
 
 
-def compare(label: str, function: Callable[[list[Any]], Any], derived: Callable[[list[Any]], Any], arrays: list[Array], place: int,
-            names: Sequence[str]) -> None:  # fmt: skip
+def compare(
+    label: str,
+    function: Callable[[list[Any]], Any],
+    derived: Callable[[list[Any]], Any],
+    arrays: list[Array],
+    place: int,
+    names: Sequence[str],
+) -> None:
     """Derivative and slopes to both sides. Where the slopes disagree there is a kink, and anything between them will do; where the function
-    is not finite nothing is asked."""
+    is not finite nothing is asked.
+    """
     with np.errstate(all="ignore"):
         at = arrays[place]
         step = 1e-6 * np.maximum(1.0, np.abs(at))
@@ -93,11 +107,24 @@ def compare(label: str, function: Callable[[list[Any]], Any], derived: Callable[
         found = run(derived, arrays)
         low, high = np.minimum(left, right), np.maximum(left, right)
         slack = 1e-4 * np.maximum(np.abs(low), np.abs(high)) + 1e-5 + 16 * np.finfo(float).eps * np.abs(here) / step
-        wrong = np.isfinite(low) & np.isfinite(high) & np.isfinite(here) & ~((found >= low - slack) & (found <= high + slack))
+        wrong = (
+            np.isfinite(low)
+            & np.isfinite(high)
+            & np.isfinite(here)
+            & ~((found >= low - slack) & (found <= high + slack))
+        )
         single = run(derived, arrays, np.float32)
         small = np.isfinite(found) & (np.abs(found) < 1e30) & (np.abs(here) < 1e30)
-    report(label, wrong, arrays, names, lambda k: f"is {found[k]:.6g}, but the slopes to the left and right are {left[k]:.6g} and {right[k]:.6g}")
-    report(label, small & np.isnan(single), arrays, names, lambda k: f"is nan in float32, but {found[k]:.6g} in float64")
+    report(
+        label,
+        wrong,
+        arrays,
+        names,
+        lambda k: f"is {found[k]:.6g}, but the slopes to the left and right are {left[k]:.6g} and {right[k]:.6g}",
+    )
+    report(
+        label, small & np.isnan(single), arrays, names, lambda k: f"is nan in float32, but {found[k]:.6g} in float64"
+    )
 
 
 def report(label: str, wrong: Array, arrays: list[Array], names: Sequence[str], words: Callable[[int], str]) -> None:

@@ -28,7 +28,9 @@ def parameters_of(function: Any) -> tuple[inspect.Parameter, ...]:
     parameters = tuple(inspect.signature(function).parameters.values())
     for parameter in parameters:
         if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
-            raise TypeError(f"{function.__name__} takes a variable number of arguments (*{parameter.name}): name them{definition(function)}")
+            raise TypeError(
+                f"{function.__name__} takes a variable number of arguments (*{parameter.name}): name them{definition(function)}"
+            )
     return parameters
 
 
@@ -39,12 +41,21 @@ class Contract:
     gradient (None: all floating-point arrays), `outputs` how many of the results are outputs (None: one, or none beside mutated inputs).
     """
 
-    def __init__(self, forward: Any, outputs: int | None, name: str | None, differentiable: Sequence[str] | None, mutates: Sequence[str]) -> None:
+    def __init__(
+        self,
+        forward: Any,
+        outputs: int | None,
+        name: str | None,
+        differentiable: Sequence[str] | None,
+        mutates: Sequence[str],
+    ) -> None:
         self.forward = forward
         self.python = python_function(forward, "forward")
         parameters = parameters_of(self.python)
         self.names = tuple(parameter.name for parameter in parameters)
-        self.defaults = {parameter.name: parameter.default for parameter in parameters if parameter.default is not parameter.empty}
+        self.defaults = {
+            parameter.name: parameter.default for parameter in parameters if parameter.default is not parameter.empty
+        }
         self.name = name or self.python.__name__
         self.node = camel(self.name.strip("_<>")) + "Backward"
         self.mutates = self.positions(mutates, "mutates")
@@ -62,7 +73,9 @@ class Contract:
         names = (names,) if isinstance(names, str) else tuple(names)
         for name in names:
             if name not in self.names:
-                raise ValueError(f"{option} names {name!r}, but the parameters of {self.name} are {', '.join(self.names)}")
+                raise ValueError(
+                    f"{option} names {name!r}, but the parameters of {self.name} are {', '.join(self.names)}"
+                )
         return tuple(self.names.index(name) for name in names)
 
     def declare_backward(self, function: Any) -> None:
@@ -73,8 +86,10 @@ class Contract:
         count = len(parameters) - self.wants_needs
         least = len(self.names) + (self.outputs or 1)
         if count < least:
-            raise TypeError(f"{plain.__name__} takes {count} arguments, but a backward is called with the gradients of the outputs, then the inputs "
-                            f"({', '.join(self.names)}), then the results of {self.name}: at least {least + 1}{definition(plain)}")  # fmt: skip
+            raise TypeError(
+                f"{plain.__name__} takes {count} arguments, but a backward is called with the gradients of the outputs, then the inputs "
+                f"({', '.join(self.names)}), then the results of {self.name}: at least {least + 1}{definition(plain)}"
+            )
         self.backward = function
 
     def grads_first(self, grads: int, results: int) -> tuple[str, ...]:
@@ -85,9 +100,11 @@ class Contract:
             parameters.pop()
         expected = grads + len(self.names) + results
         if len(parameters) != expected:
-            raise KernelError(f"{plain.__name__} takes {len(parameters)} arguments, but is called with {expected}: {grads} gradient{'s' * (grads != 1)}, "
-                              f"{len(self.names)} inputs ({', '.join(self.names)}) and {results} result{'s' * (results != 1)} of {self.name}"
-                              f"{definition(plain)}")  # fmt: skip
+            raise KernelError(
+                f"{plain.__name__} takes {len(parameters)} arguments, but is called with {expected}: {grads} gradient{'s' * (grads != 1)}, "
+                f"{len(self.names)} inputs ({', '.join(self.names)}) and {results} result{'s' * (results != 1)} of {self.name}"
+                f"{definition(plain)}"
+            )
         return tuple(parameters)
 
     def read_by_backward(self, grads: int, results: int) -> tuple[bool, ...]:
@@ -104,13 +121,17 @@ class Contract:
 
     def refusal(self) -> str:
         """What is said where a gradient is asked of a forward-only function."""
-        return (f"{self.name} has no backward, so no gradient can flow through it. Give it one:\n"
-                f"    @{self.name}.backward\n"
-                f"    def {self.name}_backward(grad, {', '.join(self.names)}, {RESULT}): ...{definition(self.python)}")  # fmt: skip
+        return (
+            f"{self.name} has no backward, so no gradient can flow through it. Give it one:\n"
+            f"    @{self.name}.backward\n"
+            f"    def {self.name}_backward(grad, {', '.join(self.names)}, {RESULT}): ...{definition(self.python)}"
+        )
 
     def refusal_twice(self) -> str:
         """What is said where a second derivative is asked of a backward that is a kernel."""
-        return (f"{self.name} can't be differentiated twice: its backward is a kernel, which leaves no graph. Give the backward in jitgrad ops as well "
-                f"(another jit_function is one), called with tensors:\n"
-                f"    @{self.name}.double_backward\n"
-                f"    def {self.name}_rule(grad, {', '.join(self.names)}, {RESULT}): ...{definition(self.python)}")  # fmt: skip
+        return (
+            f"{self.name} can't be differentiated twice: its backward is a kernel, which leaves no graph. Give the backward in jitgrad ops as well "
+            f"(another jit_function is one), called with tensors:\n"
+            f"    @{self.name}.double_backward\n"
+            f"    def {self.name}_rule(grad, {', '.join(self.names)}, {RESULT}): ...{definition(self.python)}"
+        )

@@ -69,7 +69,7 @@ class ElementwiseFunction:
         self._node = camel(self._word) + "Backward"
         self._options = options
         self._signature = Signature(self.py_func)
-        self._partials: dict[str, Callable[..., Any]] = {}
+        self._partials: dict[str, Any] = {}
         self._watched: list[Read] = []
         self._versions: dict[Any, Version] = {}
         self._current: Version | None = None
@@ -84,7 +84,9 @@ class ElementwiseFunction:
     def partial(self, name: str) -> Callable[[Any], Any]:
         """Decorator: the derivative by an operand, given instead of derived; called with operands by name, and `result`."""
         if name not in self._signature.operands:
-            raise ValueError(f"{self.name} has no operand {name!r}; its operands are {', '.join(self._signature.operands)}")
+            raise ValueError(
+                f"{self.name} has no operand {name!r}; its operands are {', '.join(self._signature.operands)}"
+            )
 
         def declare(function: Any) -> Any:
             if self._signature.complete and len(self._version().ops) > 1:
@@ -111,17 +113,27 @@ class ElementwiseFunction:
                 found = self._versions[key] = self._trace()
                 if len(self._versions) == _MANY:
                     names = ", ".join(read.name for read in self._watched)
-                    warnings.warn(f"{self.name} was traced and compiled {_MANY} times because a value that it reads from outside changes ({names}): make it a "
-                                  "keyword-only argument with a float as default, which is passed at run time", RuntimeWarning, stacklevel=4)  # fmt: skip
+                    warnings.warn(
+                        f"{self.name} was traced and compiled {_MANY} times because a value that it reads from outside changes ({names}): make it a "
+                        "keyword-only argument with a float as default, which is passed at run time",
+                        RuntimeWarning,
+                        stacklevel=4,
+                    )
             self._current = found
             return found
 
     def _trace(self) -> Version:
         trace = tracer(self.py_func, self._signature)
-        statics = {name: Static(self._signature.defaults[name]) for name in self._signature.statics if name in self._signature.defaults}
+        statics = {
+            name: Static(self._signature.defaults[name])
+            for name in self._signature.statics
+            if name in self._signature.defaults
+        }
         if not self._signature.complete:
             return Version([self._op(trace, 0, 1, "float")])
-        symbols = {name: var(name) for name in self._signature.inputs} | {name: param(name) for name in self._signature.params}
+        symbols = {name: var(name) for name in self._signature.inputs} | {
+            name: param(name) for name in self._signature.params
+        }
         outputs = trace(**symbols, **statics)
         kind = promotion(outputs)
         return Version([self._op(trace, index, len(outputs), kind) for index in range(len(outputs))])
@@ -132,22 +144,37 @@ class ElementwiseFunction:
         def expression(**named: Any) -> Expr:
             found = trace(**named)
             if len(found) != count:
-                raise TypeError(f"{self.name} returned {len(found)} results, then {count}: their number can't depend on an argument{definition(self.py_func)}")
+                raise TypeError(
+                    f"{self.name} returned {len(found)} results, then {count}: their number can't depend on an argument{definition(self.py_func)}"
+                )
             return found[index]
 
         expression.__signature__ = self._signature.for_op()  # type: ignore[attr-defined]
         expression.__doc__ = self.__doc__
         options = {"promote": promote} | self._options
-        op = Elementwise(expression, name=self._word if count == 1 else f"{self._word}_{index}", node=self._node, numbers=self._signature.inputs, **options)
+        op = Elementwise(
+            expression,
+            name=self._word if count == 1 else f"{self._word}_{index}",
+            node=self._node,
+            numbers=self._signature.inputs,
+            **options,
+        )
         op.params, op.flags = self._signature.params, self._signature.statics
         op.statics = op.params + op.flags
-        op.defaults = {name: Static(value) if name in op.flags else value for name, value in self._signature.defaults.items() if name in op.statics}
+        op.defaults = {
+            name: Static(value) if name in op.flags else value
+            for name, value in self._signature.defaults.items()
+            if name in op.statics
+        }
         for name, function in self._partials.items():
-            op.explicit[self._signature.inputs[self._signature.operands.index(name)]] = given_partial(function, self._signature)
+            op.explicit[self._signature.inputs[self._signature.operands.index(name)]] = given_partial(
+                function, self._signature
+            )
         return op
 
     # ---- calls
     def __call__(self, *args: Any, out: Any = None, **named: Any) -> Any:
+        """Operands by position or name, keyword-only numbers by name; `out` a tensor (a tuple of them) to write to."""
         if any([isinstance(x, Expr) for x in args]):  # noqa: C419  (faster than a generator)
             return self._inline(args, named)
         version = self._version()
@@ -190,7 +217,9 @@ class ElementwiseFunction:
             if name in named:
                 value = named.pop(name)
                 if isinstance(value, TensorBase):
-                    raise TypeError(f"{self.name}(): '{name}' is keyword-only, so it is a number without gradient, not a Tensor; make it positional or pass .item()")
+                    raise TypeError(
+                        f"{self.name}(): '{name}' is keyword-only, so it is a number without gradient, not a Tensor"
+                    )
                 values.append(Static(value) if name in op.flags else value)
             elif name in op.defaults:
                 values.append(op.defaults[name])
@@ -203,18 +232,28 @@ class ElementwiseFunction:
     def _inline(self, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
         """The function inside another elementwise function: its expressions, over the given ones."""
         if any(isinstance(x, TensorBase) for x in args):
-            raise TypeError(f"{self.name}() got a tensor and an element of another elementwise function: make the tensor an operand of that")
+            raise TypeError(
+                f"{self.name}() got a tensor and an element of another elementwise function: make the tensor an operand of that"
+            )
         values, named = self._bind(args, named)
-        given = {name: named.get(name, default) for name, default in self._signature.defaults.items() if name not in self._signature.operands} | named
+        given = {
+            name: named.get(name, default)
+            for name, default in self._signature.defaults.items()
+            if name not in self._signature.operands
+        } | named
         statics = {name: Static(value) if name in self._signature.statics else value for name, value in given.items()}
-        found = tracer(self.py_func, self._signature)(**dict(zip(self._signature.inputs, values, strict=True)), **statics)
+        found = tracer(self.py_func, self._signature)(
+            **dict(zip(self._signature.inputs, values, strict=True)), **statics
+        )
         return found[0] if len(found) == 1 else found
 
     def _numbers(self, version: Version, args: tuple[Any, ...], statics: tuple[Any, ...]) -> Any:
         """The value for numbers."""
         for place, x in enumerate(args):
             if not isinstance(x, NUMBERS):
-                raise TypeError(f"{self.name}(): argument '{self._signature.operands[place]}' (position {place + 1}) must be Tensor or number, not {type(x).__name__}")
+                raise TypeError(
+                    f"{self.name}(): argument '{self._signature.operands[place]}' must be Tensor or number, not {type(x).__name__}"
+                )
         op = version.op
         env = dict(zip((*op.inputs, *op.params), (*args, *statics[: len(op.params)]), strict=True))
         outputs = tuple(one.map("s" * len(args), (), statics[len(op.params) :]).output for one in version.ops)
@@ -228,7 +267,9 @@ class ElementwiseFunction:
             raise TypeError(f"{self.name} has {len(version.ops)} results, so there is no in-place form")
         args, named = self._bind((input, *args), named)
         statics = self._statics(version.op, named)
-        return inplace(version.op, self.name + "_", args[0], args[1:], dict(zip(version.op.statics, statics, strict=True)))
+        return inplace(
+            version.op, self.name + "_", args[0], args[1:], dict(zip(version.op.statics, statics, strict=True))
+        )
 
     # ---- what is in it
     def source(self, which: str = "forward", dtype: Any = None) -> str:
@@ -251,7 +292,9 @@ def identity(value: Any) -> Any:
     return id(value)
 
 
-def elementwise(function: Any = None, *, name: str | None = None, keep_result: bool = False, conditions: Sequence[str] = ()) -> Any:
+def elementwise(
+    function: Any = None, *, name: str | None = None, keep_result: bool = False, conditions: Sequence[str] = ()
+) -> Any:
     """Make a differentiable, broadcasting op of a scalar function; all its derivatives are derived from it.
 
     Positional parameters are operands: tensors or numbers. Keyword-only ones are numbers without gradient: passed at run time where the default or

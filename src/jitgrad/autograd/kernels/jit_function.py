@@ -8,22 +8,20 @@ goes through `general`.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
 
 from ..._core.errors import KernelError
-from ..._core.meta import Meta
-from ..._core.settings import settings
-from ..._engine import modes, versions
+from ..._engine import anomaly, modes, versions
 from ..._engine.node import Port, next_number
 from ..._kernels.captures import Read, all_reads, changed
 from ..._kernels.reasons import definition
 from ..._kernels.user import Argument
-from ..._tensor.base import ODD, TensorBase, version_of, wrap
+from ..._tensor.base import TensorBase, wrap
 from ..._tensor.elementwise import counter_of, recording
-from ..._tensor.saved import pack, anomaly
+from ..._tensor.saved import pack
 from ..._tensor.views import edge_of, mark_inference
 from .contract import Contract, Function, python_function
 from .mutation import before_writing, link_written, write_back
@@ -76,9 +74,12 @@ class JitFunction:
 
     # ---- calls
     def __call__(self, *args: Any, **named: Any) -> Any:
+        """Call with arguments by position or name; returns the output, or a tuple of the mutated inputs and outputs."""
         if named or len(args) != self._count:
             args = self.bind(args, named)
-        plan = self._plans.get(tuple([x.meta if isinstance(x, TensorBase) and x.rare is None else type(x) for x in args]))
+        plan = self._plans.get(
+            tuple([x.meta if isinstance(x, TensorBase) and x.rare is None else type(x) for x in args])
+        )
         if plan is None or modes.SPECIAL or (self._watched and changed(self._watched)):
             return self.general(args)
         place = plan.only
@@ -175,14 +176,22 @@ class JitFunction:
         if isinstance(x, TensorBase):
             array = x.array
             if array.dtype.char == "e":
-                raise KernelError(f"argument '{self._contract.names[place]}' of {self.name} is float16, which kernels can't compute in: pass x.float()"
-                                  f"{definition(self.py_func)}")  # fmt: skip
+                raise KernelError(
+                    f"argument '{self._contract.names[place]}' of {self.name} is float16, which kernels can't compute in: pass x.float()"
+                    f"{definition(self.py_func)}"
+                )
             return array if array.flags.c_contiguous else np.array(array, order="C", copy=True)
         if isinstance(x, np.ndarray):
             if x.dtype.kind not in "biuf" or x.dtype.char in "eg":
-                raise KernelError(f"argument '{self._contract.names[place]}' of {self.name} is an array of {x.dtype}, which kernels don't take"
-                                  f"{definition(self.py_func)}")  # fmt: skip
-            return np.require(x, x.dtype.newbyteorder("="), ["C", "A"]) if x.ndim else np.array(x, x.dtype.newbyteorder("="))
+                raise KernelError(
+                    f"argument '{self._contract.names[place]}' of {self.name} is an array of {x.dtype}, which kernels don't take"
+                    f"{definition(self.py_func)}"
+                )
+            return (
+                np.require(x, x.dtype.newbyteorder("="), ["C", "A"])
+                if x.ndim
+                else np.array(x, x.dtype.newbyteorder("="))
+            )
         return tuple(x) if isinstance(x, (list, tuple)) else x
 
     def plan(self, args: tuple[Any, ...], call: list[Any]) -> Plan:
@@ -191,9 +200,16 @@ class JitFunction:
             if self._watched and changed(self._watched):
                 self.forget()
             if self._watched is None:
-                back = [python_function(self._contract.backward, "backward")] if self._contract.backward is not None else []
+                back = (
+                    [python_function(self._contract.backward, "backward")]
+                    if self._contract.backward is not None
+                    else []
+                )
                 self._watched = all_reads(self.py_func, *back)
-            key = tuple((x.dtype, x.ndim, isinstance(a, TensorBase)) if isinstance(x, np.ndarray) else static_key(x) for x, a in zip(call, args, strict=True))
+            key = tuple(
+                (x.dtype, x.ndim, isinstance(a, TensorBase)) if isinstance(x, np.ndarray) else static_key(x)
+                for x, a in zip(call, args, strict=True)
+            )
             plan = self._signatures.get(key)
             if plan is None:
                 plan = self._signatures[key] = self.make(args, call)
@@ -206,7 +222,10 @@ class JitFunction:
     def make(self, args: tuple[Any, ...], call: list[Any]) -> Plan:
         """Compile forward for these arguments."""
         names = self._contract.names
-        arguments = tuple(Argument(name, x.dtype, x.ndim) if isinstance(x, np.ndarray) else Argument(name, value=x) for name, x in zip(names, call, strict=True))
+        arguments = tuple(
+            Argument(name, x.dtype, x.ndim) if isinstance(x, np.ndarray) else Argument(name, value=x)
+            for name, x in zip(names, call, strict=True)
+        )
         floating = tuple(place for place, x in enumerate(call) if isinstance(x, np.ndarray) and x.dtype.kind == "f")
         tensors = tuple(place for place, x in enumerate(args) if isinstance(x, TensorBase))
         return Plan(self._contract, arguments, floating, tensors)
@@ -223,7 +242,13 @@ class JitFunction:
         node = plan.node_class(2 if several else 1)()
         node.set_edges(edges)
         node.plan = plan
-        node.values = plan.values([x if isinstance(a, TensorBase) or not isinstance(x, np.ndarray) else x.copy() for x, a in zip(call, args, strict=True)], kept)
+        node.values = plan.values(
+            [
+                x if isinstance(a, TensorBase) or not isinstance(x, np.ndarray) else x.copy()
+                for x, a in zip(call, args, strict=True)
+            ],
+            kept,
+        )
         node.counters = None
         node.meta, node.number, node.buf, node.rare, node.vc = results[0].meta, next_number(), None, None, None
         node.epoch = versions.WRITES
@@ -232,7 +257,10 @@ class JitFunction:
         for place in plan.saved_inputs:
             if place in mutates or place not in plan.diff or edges[plan.diff.index(place)] is None:
                 note(node, place, args[place])
-        ends = [None if not take else Port(node, index, result.meta) if several else node for index, (result, take) in enumerate(zip(results, takes, strict=True))]
+        ends = [
+            None if not take else Port(node, index, result.meta) if several else node
+            for index, (result, take) in enumerate(zip(results, takes, strict=True))
+        ]
         for index, (result, end) in enumerate(zip(results, ends, strict=True)):
             if index < len(mutates):
                 link_written(self.name, result, end, several)
@@ -268,8 +296,15 @@ def static_key(value: Any) -> Any:
     return tuple(static_key(item) for item in value) if isinstance(value, tuple) else type(value)
 
 
-def jit_function(forward: Any = None, backward: Any = None, *, outputs: int | None = None, name: str | None = None,
-                 differentiable: Sequence[str] | None = None, mutates: Sequence[str] = ()) -> Any:  # fmt: skip
+def jit_function(
+    forward: Any = None,
+    backward: Any = None,
+    *,
+    outputs: int | None = None,
+    name: str | None = None,
+    differentiable: Sequence[str] | None = None,
+    mutates: Sequence[str] = (),
+) -> Any:
     """Make a differentiable op of a function over NumPy arrays and numbers; as a decorator, or with its backward.
 
     forward: a plain function, or one made by `numba.njit`. It gets C-contiguous arrays, which it may not write to, and returns its output(s), then
@@ -314,4 +349,4 @@ def jit_function(forward: Any = None, backward: Any = None, *, outputs: int | No
     return make if forward is None else make(forward)
 
 
-__all__ = ["JitFunction", "Meta", "Callable", "jit_function", "settings", "version_of", "ODD"]
+__all__ = ["JitFunction", "jit_function"]

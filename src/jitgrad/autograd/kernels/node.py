@@ -15,7 +15,7 @@ from ..._core.meta import Meta
 from ..._engine import versions
 from ..._engine.node import LEAF, RELEASED, TOKEN, Node, Port, Undefined, next_number, target
 from ..._engine.versions import Version
-from ..._tensor.base import TensorBase, wrap
+from ..._tensor.base import wrap
 from ..._tensor.nodes import contiguous, modified, second_time
 from ..._tensor.saved import Packed
 
@@ -63,6 +63,7 @@ class KernelNode(Node):
         return found + [(place, self if alone else None) for place in plan.saved_outputs]
 
     def release(self) -> None:
+        """Let the saved values go."""
         self.values = RELEASED
 
     def ready(self) -> tuple[Any, ...]:
@@ -100,6 +101,7 @@ class KernelNode(Node):
         return done
 
     def call(self, grads: tuple[Any, ...], keep: bool, create_graph: bool) -> Sequence[Any]:
+        """Tensors to tensors; recorded where a graph of the backward is wanted."""
         if all(grad is None for grad in grads):
             return (None,) * len(self.edges())
         values = self.ready()
@@ -116,14 +118,20 @@ class KernelNode(Node):
         """What a rule returned, per differentiable input."""
         parts = list(results) if isinstance(results, (tuple, list)) else [results]
         if len(parts) != len(self.edges()):
-            raise RuntimeError(f"the double_backward of {self.plan.contract.name} returned {len(parts)} gradients, but there are {len(self.edges())} inputs that "
-                               "take one")  # fmt: skip
+            raise RuntimeError(
+                f"the double_backward of {self.plan.contract.name} returned {len(parts)} gradients, but there are {len(self.edges())} inputs that "
+                "take one"
+            )
         return parts
 
     def given(self, grads: Sequence[Any]) -> list[Any]:
         """Gradients as tensors, zeros where none came."""
         metas = self.metas()
-        return [wrap(np.zeros(meta.shape, meta.dtype)) if grad is None else grad for grad, meta in zip(grads, metas, strict=True) if meta is not None]
+        return [
+            wrap(np.zeros(meta.shape, meta.dtype)) if grad is None else grad
+            for grad, meta in zip(grads, metas, strict=True)
+            if meta is not None
+        ]
 
     def metas(self) -> tuple[Meta | None, ...]:
         """The Meta of each result that takes a gradient."""
@@ -138,7 +146,9 @@ class KernelNode(Node):
             if not isinstance(value, np.ndarray) and place < plan.count:
                 done.append(value)
                 continue
-            tensor = wrap(value if isinstance(value, np.ndarray) else np.array(value, plan.result_dtype(place - plan.count)))
+            tensor = wrap(
+                value if isinstance(value, np.ndarray) else np.array(value, plan.result_dtype(place - plan.count))
+            )
             tensor.fn = edges.get(place)
             if place >= plan.count and tensor.fn is None and tensor.meta.kind.is_floating_point:
                 index = len(plan.contract.mutates) + place - plan.count
@@ -157,12 +167,15 @@ class OneEdge(KernelNode):
     e0: Any
 
     def edges(self) -> tuple[Node | None, ...]:
+        """An edge per differentiable input."""
         return (self.e0,)
 
     def set_edges(self, edges: Sequence[Any]) -> None:
+        """Take the edges, one per differentiable input."""
         (self.e0,) = edges
 
     def apply(self, grad: Any, keep: bool) -> Any:
+        """Arrays to arrays."""
         back = self.plan.back
         if back is None or grad is TOKEN or not grad.flags.c_contiguous:
             return self.results_of(grad, keep)[0]
@@ -188,12 +201,15 @@ class TwoEdges(KernelNode):
     e1: Any
 
     def edges(self) -> tuple[Node | None, ...]:
+        """An edge per differentiable input."""
         return (self.e0, self.e1)
 
     def set_edges(self, edges: Sequence[Any]) -> None:
+        """Take the edges, one per differentiable input."""
         self.e0, self.e1 = edges
 
     def apply(self, grad: Any, keep: bool) -> Any:
+        """Arrays to arrays."""
         back = self.plan.back
         if back is None or grad is TOKEN or not grad.flags.c_contiguous:
             return self.results_of(grad, keep)
@@ -228,12 +244,15 @@ class ThreeEdges(KernelNode):
     e2: Any
 
     def edges(self) -> tuple[Node | None, ...]:
+        """An edge per differentiable input."""
         return (self.e0, self.e1, self.e2)
 
     def set_edges(self, edges: Sequence[Any]) -> None:
+        """Take the edges, one per differentiable input."""
         self.e0, self.e1, self.e2 = edges
 
     def apply(self, grad: Any, keep: bool) -> Any:
+        """Arrays to arrays."""
         return self.results_of(grad, keep)
 
 
@@ -246,9 +265,11 @@ class ManyEdges(KernelNode):
     likes: tuple[Meta | None, ...]
 
     def edges(self) -> tuple[Node | None, ...]:
+        """An edge per differentiable input."""
         return self._edges
 
     def set_edges(self, edges: Sequence[Any]) -> None:
+        """Take the edges, one per differentiable input."""
         self._edges = tuple(edges)
         self.outputs, self.likes = 1, ()
 
@@ -257,24 +278,26 @@ class ManyEdges(KernelNode):
         self.outputs, self.likes, self.gathered = len(likes), likes, [None] * len(likes)
 
     def apply(self, grad: Any, keep: bool) -> Any:
+        """Arrays to arrays."""
         return self.results_of(grad, keep)
 
     def metas(self) -> tuple[Meta | None, ...]:
+        """The Meta of each result that takes a gradient."""
         return self.likes or (self.meta,)
 
     def output_meta(self, index: int) -> Meta | None:
+        """The Meta of one result."""
         return self.metas()[index]
 
     def collect(self, grad: Any) -> list[Any]:
+        """The gradients of all results."""
         if grad is not TOKEN:
             return [grad]
         grads, self.gathered = self.gathered, [None] * self.outputs
         return grads
 
-    def given(self, grads: Sequence[Any]) -> list[Any]:
-        return super().given(grads)
-
     def forget(self) -> None:
+        """Drop what an interrupted run left here."""
         self.buf = None
         self.gathered = [None] * self.outputs
 
@@ -290,18 +313,23 @@ class Refusing(Node):
     words: str
 
     def edges(self) -> tuple[Node | None, ...]:
+        """An edge per differentiable input."""
         return self._edges
 
     def apply(self, grad: Any, keep: bool) -> Any:
+        """Arrays to arrays."""
         raise RuntimeError(self.words)
 
     def call(self, grads: tuple[Any, ...], keep: bool, create_graph: bool) -> Sequence[Any]:
+        """Tensors to tensors; recorded where a graph of the backward is wanted."""
         raise RuntimeError(self.words)
 
 
 def refuse_twice(node: KernelNode, grads: Sequence[Any], parts: list[Any]) -> None:
     """Give gradients that have no graph a history that says so when it is asked."""
-    edges = tuple(edge for edge in [grad.fn for grad in grads if grad is not None] + list(node.edges()) if edge is not None)
+    edges = tuple(
+        edge for edge in [grad.fn for grad in grads if grad is not None] + list(node.edges()) if edge is not None
+    )
     for part in parts:
         if part is not None and edges:
             end = type(node.label + "Backward", (Refusing,), {"__slots__": (), "__module__": "jitgrad.autograd"})()
@@ -316,4 +344,4 @@ def make_class(label: str, base: type[KernelNode]) -> type[Any]:
     return type(label, (base,), {"__slots__": (), "label": label, "__module__": "jitgrad.autograd"})
 
 
-__all__ = ["BY_ARITY", "KernelNode", "ManyEdges", "TensorBase", "make_class"]
+__all__ = ["BY_ARITY", "KernelNode", "ManyEdges", "make_class"]

@@ -76,7 +76,10 @@ def opcheck(function: Callable[..., Any], *args: Any, skip: Sequence[str] = (), 
         findings = tuple(examine(name, look, case) for name, look in PROPERTIES.items() if name not in skip)
     finally:
         modes.set_grad(was)
-    report = Report(getattr(function, "__qualname__", None) or getattr(function, "__name__", None) or type(function).__name__, findings)
+    report = Report(
+        getattr(function, "__qualname__", None) or getattr(function, "__name__", None) or type(function).__name__,
+        findings,
+    )
     if raise_exception and not report:
         raise OpcheckError(report)
     return report

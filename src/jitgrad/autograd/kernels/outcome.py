@@ -46,7 +46,10 @@ def own(value: Array, given: Given, others: Sequence[Any]) -> Array:
         return np.ascontiguousarray(value)
     if given.fresh and value.flags.writeable:
         return value
-    if any(isinstance(other, np.ndarray) and np.may_share_memory(value, other) for other in others) or not value.flags.writeable:
+    if (
+        any(isinstance(other, np.ndarray) and np.may_share_memory(value, other) for other in others)
+        or not value.flags.writeable
+    ):
         return np.array(value, order="C", copy=True)
     return value
 
@@ -54,7 +57,9 @@ def own(value: Array, given: Given, others: Sequence[Any]) -> Array:
 def separate(arrays: list[Any]) -> list[Any]:
     """Arrays returned together, copied where two of them share memory."""
     for place, array in enumerate(arrays):
-        if isinstance(array, np.ndarray) and any(isinstance(one, np.ndarray) and np.may_share_memory(array, one) for one in arrays[:place]):
+        if isinstance(array, np.ndarray) and any(
+            isinstance(one, np.ndarray) and np.may_share_memory(array, one) for one in arrays[:place]
+        ):
             arrays[place] = array.copy()
     return arrays
 
@@ -65,17 +70,23 @@ def output_array(value: Any, given: Given, inputs: Sequence[Any], function: Any,
         return np.array(value, given.dtype)
     if given.kind != "array" or given.dtype is None or given.dtype.char not in SUPPORTED:
         what = given.kind if given.kind not in ("array", "number") else f"{given.dtype} {given.kind}"
-        raise KernelError(f"{function.__name__} returned {'nothing' if what == 'none' else f'a value of type {what}'} as output {place}; an output is an array "
-                          f"or a number of type float32, float64, an integer or bool{definition(function)}")  # fmt: skip
+        raise KernelError(
+            f"{function.__name__} returned {'nothing' if what == 'none' else f'a value of type {what}'} as output {place}; an output is an array "
+            f"or a number of type float32, float64, an integer or bool{definition(function)}"
+        )
     return own(np.asarray(value), given, inputs)
 
 
 def scratch(value: Any, given: Given) -> Any:
     """A value kept for backward: arrays in C order, all else as it is."""
-    return np.ascontiguousarray(value) if given.kind == "array" and value.ndim and not value.flags.c_contiguous else value
+    return (
+        np.ascontiguousarray(value) if given.kind == "array" and value.ndim and not value.flags.c_contiguous else value
+    )
 
 
-def gradient_array(value: Any, given: Given, meta: Any, name: str, function: Any, others: Sequence[Any]) -> Array | None:
+def gradient_array(
+    value: Any, given: Given, meta: Any, name: str, function: Any, others: Sequence[Any]
+) -> Array | None:
     """A gradient that backward returned, as an array. KernelError unless it has the shape and dtype of its input."""
     if given.kind == "none":
         return None
@@ -83,12 +94,18 @@ def gradient_array(value: Any, given: Given, meta: Any, name: str, function: Any
         return np.array(value, meta.dtype)
     if given.kind != "array":
         wanted = f"an array of shape {list(meta.shape)} is expected"
-        raise KernelError(f"{function.__name__} returned a value of type {given.kind if given.kind != 'number' else given.dtype} as the gradient of '{name}'; "
-                          f"{wanted}{definition(function)}")  # fmt: skip
+        raise KernelError(
+            f"{function.__name__} returned a value of type {given.kind if given.kind != 'number' else given.dtype} as the gradient of '{name}'; "
+            f"{wanted}{definition(function)}"
+        )
     if value.dtype != meta.dtype:
-        raise KernelError(f"{function.__name__} returned a {value.dtype} gradient for '{name}', which is {meta.dtype}: make it with "
-                          f"np.empty_like({name}){definition(function)}")  # fmt: skip
+        raise KernelError(
+            f"{function.__name__} returned a {value.dtype} gradient for '{name}', which is {meta.dtype}: make it with "
+            f"np.empty_like({name}){definition(function)}"
+        )
     if value.shape != meta.shape:
-        raise KernelError(f"{function.__name__} returned a gradient of shape {list(value.shape)} for '{name}', which has shape {list(meta.shape)}"
-                          f"{definition(function)}")  # fmt: skip
+        raise KernelError(
+            f"{function.__name__} returned a gradient of shape {list(value.shape)} for '{name}', which has shape {list(meta.shape)}"
+            f"{definition(function)}"
+        )
     return own(value, given, others)

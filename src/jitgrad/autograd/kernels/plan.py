@@ -12,8 +12,7 @@ from ..._core.errors import KernelError
 from ..._core.meta import Meta, meta_for
 from ..._core.settings import settings
 from ..._kernels.reasons import definition, place_in_traceback
-from ..._kernels.user import Argument, Compiled, Given, compile_function, uncompiled
-from ..._tensor.base import ODD
+from ..._kernels.user import Argument, Compiled, compile_function, uncompiled
 from .contract import Contract, python_function
 from .node import BY_ARITY, KernelNode, ManyEdges, make_class
 from .outcome import Array, as_tuple, given_of, gives_of, gradient_array, output_array, scratch, separate
@@ -24,12 +23,15 @@ FLOATS: Final = frozenset("fd")
 class Plan:
     """What calls of one signature share.
 
-    `arrays` are the positions of array arguments, `diff` of those that backward returns a gradient for. `saved_inputs` and
-    `saved_outputs` are positions in a node's `values`, `loose` those of saved tensors that take no gradient. `simple`: forward returns one fresh array and nothing else; `back` is the
-    entry of backward where it may be called without further checks.
+    `arrays` are the positions of array arguments, `diff` of those that backward returns a gradient for. `saved_inputs`
+    and `saved_outputs` are positions in a node's `values`, `loose` those of saved tensors that take no gradient.
+    `simple`: forward returns one fresh array and nothing else; `only` is then the position of the one tensor, if there
+    is one. `back` is the entry of backward where it may be called without further checks.
     """
 
-    def __init__(self, contract: Contract, arguments: tuple[Argument, ...], floating: tuple[int, ...], tensors: tuple[int, ...]) -> None:
+    def __init__(
+        self, contract: Contract, arguments: tuple[Argument, ...], floating: tuple[int, ...], tensors: tuple[int, ...]
+    ) -> None:
         self.contract, self.arguments = contract, arguments
         self.count = len(arguments)
         self.arrays = tuple(place for place, argument in enumerate(arguments) if argument.dtype is not None)
@@ -41,7 +43,8 @@ class Plan:
         self.mask: tuple[bool, ...] | None = None  # which of the values are saved
         self.fills: tuple[tuple[int, Array], ...] = ()
         self.loose: tuple[int, ...] = ()
-        self.only, self.blank = -1, None  # the one tensor of a call, and what is saved in place of the result
+        self.blank: Array | None = None
+        self.only = -1  # the one tensor of a call, and what is saved in place of the result
         self.saved_inputs: tuple[int, ...] = ()
         self.saved_outputs: tuple[int, ...] = ()
         self.compiled_back: Compiled | None = None
@@ -49,8 +52,17 @@ class Plan:
         self.metas: dict[tuple[int, ...], Meta] = {}
         gives = self.forward.gives
         one = gives[0] if gives is not None and len(gives) == 1 else None
-        self.simple = (one is not None and one.kind == "array" and one.fresh and one.ordered and not self.forward.several and not contract.mutates
-                       and contract.outputs in (None, 1) and one.dtype is not None and one.dtype.char in "fd")  # fmt: skip
+        self.simple = (
+            one is not None
+            and one.kind == "array"
+            and one.fresh
+            and one.ordered
+            and not self.forward.several
+            and not contract.mutates
+            and contract.outputs in (None, 1)
+            and one.dtype is not None
+            and one.dtype.char in "fd"
+        )
         self.dtype = one.dtype if one is not None and one.dtype is not None else np.dtype(np.float64)
         self.kept_outputs = 1 if self.simple else 0  # how many of the saved results are outputs
         self.node = self.node_class(1)
@@ -58,7 +70,7 @@ class Plan:
     def node_class(self, outputs: int) -> type[Any]:
         """The class of the nodes of calls with so many results."""
         base: type[KernelNode] = ManyEdges if outputs != 1 else BY_ARITY.get(len(self.diff), ManyEdges)
-        return class_of(self.contract.node, base)
+        return class_of(self.contract.node, base)  # type: ignore[arg-type]
 
     # ---- forward
     def run(self, call: Sequence[Any]) -> tuple[list[Array], list[Any]]:
@@ -70,8 +82,15 @@ class Plan:
         if wanted is None:
             wanted = 0 if self.contract.mutates and not values else 1
         if len(values) < wanted:
-            raise KernelError(f"{function.__name__} returned {len(values)} values, but has {wanted} output{'s' * (wanted != 1)}{definition(function)}")
-        outs = separate([output_array(value, given, call, function, place) for place, (value, given) in enumerate(zip(values[:wanted], gives, strict=False))])
+            raise KernelError(
+                f"{function.__name__} returned {len(values)} values, but has {wanted} output{'s' * (wanted != 1)}{definition(function)}"
+            )
+        outs = separate(
+            [
+                output_array(value, given, call, function, place)
+                for place, (value, given) in enumerate(zip(values[:wanted], gives, strict=False))
+            ]
+        )
         kept = [out if given.kind == "array" else value for out, value, given in zip(outs, values, gives, strict=False)]
         kept += [scratch(value, given) for value, given in zip(values[wanted:], gives[wanted:], strict=True)]
         self.kept_outputs = wanted
@@ -101,7 +120,11 @@ class Plan:
         grads = len(contract.mutates) + sum(1 for value in kept[: self.kept_outputs] if takes_gradient(value))
         mask = contract.read_by_backward(grads, len(kept))
         values = (*call, *kept)
-        self.fills = tuple((place, blank_like(values[place])) for place, keep in enumerate(mask) if not keep and isinstance(values[place], np.ndarray))
+        self.fills = tuple(
+            (place, blank_like(values[place]))
+            for place, keep in enumerate(mask)
+            if not keep and isinstance(values[place], np.ndarray)
+        )
         self.saved_inputs = tuple(place for place in self.tensors if mask[place])
         self.loose = tuple(place for place in self.saved_inputs if place not in self.diff)
         arrays = [self.count + k for k, value in enumerate(kept[: self.kept_outputs]) if isinstance(value, np.ndarray)]
@@ -138,8 +161,14 @@ class Plan:
         function = python_function(contract.backward, "backward")
         others = [*arguments, *values] if not all(given.fresh for given in gives) else ()
         edges = node.edges()
-        return separate([gradient_array(part, given, edge.meta, contract.names[place], function, others) if edge is not None else None
-                         for part, given, edge, place in zip(parts, gives, edges, self.diff, strict=True)])  # fmt: skip
+        return separate(
+            [
+                gradient_array(part, given, edge.meta, contract.names[place], function, others)
+                if edge is not None
+                else None
+                for part, given, edge, place in zip(parts, gives, edges, self.diff, strict=True)
+            ]
+        )
 
     def incoming(self, node: KernelNode, grads: Sequence[Any], values: Sequence[Any]) -> list[Any]:
         """Gradients as backward wants them: an array, or a number for an output that was one; zeros where none came."""
@@ -152,7 +181,9 @@ class Plan:
                 grad = np.zeros(meta.shape, meta.dtype)
             elif not grad.flags.c_contiguous:
                 grad = np.ascontiguousarray(grad)
-            written = self.compiled_back is None or len(done) in self.compiled_back.writes or self.compiled_back.gives is None
+            written = (
+                self.compiled_back is None or len(done) in self.compiled_back.writes or self.compiled_back.gives is None
+            )
             result = values[self.count + place - shift] if place >= shift else None
             if place >= shift and not isinstance(result, np.ndarray):
                 done.append(grad[()])
@@ -170,7 +201,9 @@ class Plan:
         compiled = compile_function(contract.backward, arguments, may_write=frozenset(range(len(grads))))
         function = python_function(contract.backward, "backward")
         if settings.bounds_check:
-            compiled = Compiled(explained(compiled.entry, function, None), compiled.gives, compiled.several, compiled.writes)
+            compiled = Compiled(
+                explained(compiled.entry, function, None), compiled.gives, compiled.several, compiled.writes
+            )
         self.compiled_back = compiled
         if self.simple and self.may_go_straight(compiled, node):
             self.back = compiled.entry
@@ -178,18 +211,32 @@ class Plan:
     def may_go_straight(self, compiled: Compiled, node: KernelNode) -> bool:
         """Whether all that is to be checked of a result is its shape."""
         gives = compiled.gives
-        if gives is None or compiled.writes or self.contract.wants_needs or len(gives) != len(self.diff) or compiled.several != (len(gives) > 1):
+        if (
+            gives is None
+            or compiled.writes
+            or self.contract.wants_needs
+            or len(gives) != len(self.diff)
+            or compiled.several != (len(gives) > 1)
+        ):
             return False
-        return all(given.kind == "array" and given.fresh and given.ordered and given.dtype == self.arguments[place].dtype
-                   and self.arguments[place].dtype is not None for given, place in zip(gives, self.diff, strict=True))  # fmt: skip
+        return all(
+            given.kind == "array"
+            and given.fresh
+            and given.ordered
+            and given.dtype == self.arguments[place].dtype
+            and self.arguments[place].dtype is not None
+            for given, place in zip(gives, self.diff, strict=True)
+        )
 
     def check_count(self, found: int) -> None:
         """KernelError unless backward returned a gradient per differentiable input."""
         if found != len(self.diff):
             function = python_function(self.contract.backward, "backward")
             names = ", ".join(self.contract.names[place] for place in self.diff)
-            raise KernelError(f"{function.__name__} returned {found} gradient{'s' * (found != 1)}, but the inputs that take one are {names}: return one for "
-                              f"each, in order{definition(function)}")  # fmt: skip
+            raise KernelError(
+                f"{function.__name__} returned {found} gradient{'s' * (found != 1)}, but the inputs that take one are {names}: return one for "
+                f"each, in order{definition(function)}"
+            )
 
     def wrong_shape(self, index: int, result: Array, meta: Meta) -> NoReturn:
         """The error for a gradient of another shape."""
@@ -243,4 +290,4 @@ def explained(entry: Callable[..., Any], function: Any, plan: Plan | None) -> Ca
     return call
 
 
-__all__ = ["ODD", "Given", "Plan", "argument_of", "takes_gradient"]
+__all__ = ["Plan"]

@@ -39,7 +39,9 @@ class Case:
 
     def cast(self, kind: Any) -> Case:
         """With floating arrays of another dtype."""
-        return self.having([x.astype(kind) if place in self.places and x.dtype.kind == "f" else x for place, x in enumerate(self.args)])
+        return self.having(
+            [x.astype(kind) if place in self.places and x.dtype.kind == "f" else x for place, x in enumerate(self.args)]
+        )
 
     @property
     def whole(self) -> bool:
@@ -73,7 +75,9 @@ class Case:
         """Copies of the outputs."""
         return [np.array(x.array) for x in self.outputs(self.tensors(arrays))]
 
-    def gradients(self, arrays: Sequence[Any] | None = None, shape: Callable[[Any, Any], Any] | None = None) -> list[Array]:
+    def gradients(
+        self, arrays: Sequence[Any] | None = None, shape: Callable[[Any, Any], Any] | None = None
+    ) -> list[Array]:
         """Copies of the gradients of a weighted sum of the outputs. `shape` makes a number of an output and its weights."""
         given = self.tensors(arrays)
         found = self.take(self.loss(self.outputs(given), shape), given)
@@ -110,13 +114,16 @@ def describe(x: Any) -> str:
 def weights_for(shape: tuple[int, ...], index: int) -> Array:
     """Numbers between 0.5 and 1.5, none like the other, the same every time."""
     count = int(np.prod(shape))
-    return (0.5 + np.modf((np.arange(1, count + 1) + 7 * index) * 0.6180339887498949)[0]).reshape(shape)
+    found: Array = 0.5 + np.modf((np.arange(1, count + 1) + 7 * index) * 0.6180339887498949)[0]
+    return found.reshape(shape)
 
 
 def close(found: Sequence[Array], wanted: Sequence[Array], rtol: float = 1e-9) -> bool:
     """Whether arrays agree, NaN with NaN."""
     return len(found) == len(wanted) and all(
-        a.shape == b.shape and np.allclose(np.asarray(a, float), np.asarray(b, float), rtol=rtol, atol=rtol, equal_nan=True) for a, b in zip(found, wanted, strict=True)
+        a.shape == b.shape
+        and np.allclose(np.asarray(a, float), np.asarray(b, float), rtol=rtol, atol=rtol, equal_nan=True)
+        for a, b in zip(found, wanted, strict=True)
     )
 
 

@@ -25,14 +25,21 @@ class ScalarFunction:
 
     def __init__(self, function: Any, partials: Sequence[Function | None] | None) -> None:
         self.py_func = python_function(function, "a scalar function")
-        self.__name__, self.__doc__, self.__module__ = self.py_func.__name__, self.py_func.__doc__, self.py_func.__module__
+        self.__name__, self.__doc__, self.__module__ = (
+            self.py_func.__name__,
+            self.py_func.__doc__,
+            self.py_func.__module__,
+        )
         self.arity = len(parameters_of(self.py_func))
         if partials is not None and len(partials) != self.arity:
-            raise ValueError(f"{self.__name__} has {self.arity} arguments, but {len(partials)} partials were given{definition(self.py_func)}")
+            raise ValueError(
+                f"{self.__name__} has {self.arity} arguments, but {len(partials)} partials were given{definition(self.py_func)}"
+            )
         self._function, self._partials = function, partials
         self._declare()
 
     def __call__(self, *args: Any) -> Any:
+        """The value for numbers; an expression for elements of an elementwise function."""
         if any(isinstance(x, Expr) for x in args):
             if len(args) != self.arity:
                 raise TypeError(f"{self.__name__}() takes {self.arity} arguments but {len(args)} were given")
@@ -46,7 +53,10 @@ class ScalarFunction:
         given = [part for part in self._partials or () if part is not None]
         self._watched = all_reads(self.py_func, *(part for part in map(plain_function, given) if part is not None))
         self._word = opaque.define(self._function, self.py_func)
-        rules = [None if self._partials is not None and self._partials[place] is None else self._rule(place) for place in range(self.arity)]
+        rules = [
+            None if self._partials is not None and self._partials[place] is None else self._rule(place)
+            for place in range(self.arity)
+        ]
         add_atom(self._word, self.arity, rules, opaque.interpreted(self._word))
 
     def __repr__(self) -> str:
@@ -57,8 +67,10 @@ class ScalarFunction:
 
         def partial(result: Expr, *args: Expr) -> Expr:
             if self._partials is None:
-                raise TypeError(f"no derivative of {self.__name__} was given: scalar_function(..., partials=(...)) takes a function per argument, or None "
-                                f"for one that is zero{definition(self.py_func)}")  # fmt: skip
+                raise TypeError(
+                    f"no derivative of {self.__name__} was given: scalar_function(..., partials=(...)) takes a function per argument, or None "
+                    f"for one that is zero{definition(self.py_func)}"
+                )
             given = self._partials[place]
             assert given is not None
             names = inspect.signature(given).parameters

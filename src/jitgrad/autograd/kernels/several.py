@@ -63,7 +63,9 @@ class Together:
         """One kernel for all needed gradients, over the gradients that came and the inputs."""
         outputs = tuple(part for part, need in zip(self.cotangents(given), needs, strict=True) if need)
         tag = "".join("01"[need] for need in needs) + "_" + "".join("01"[there] for there in given)
-        return Pair(f"{self.name}_backward_{tag}", outputs, (*self.incoming(given), *self.inputs), self.params, self.conditions)
+        return Pair(
+            f"{self.name}_backward_{tag}", outputs, (*self.incoming(given), *self.inputs), self.params, self.conditions
+        )
 
     @functools.cache  # noqa: B019
     def partial(self, place: int, given: tuple[bool, ...]) -> Map:
@@ -72,8 +74,12 @@ class Together:
         grads = self.incoming(given)
         read = set(free_variables(output))
         inputs = (*grads, *(name for name in self.inputs if name in read))
-        name = f"{self.name}_backward_{self.inputs[self.differentiable[place]]}_{''.join('01'[there] for there in given)}"
-        return Map(name, self.node + "Backward0", inputs, self.params, output, conditions=self.conditions & read, order=1)
+        name = (
+            f"{self.name}_backward_{self.inputs[self.differentiable[place]]}_{''.join('01'[there] for there in given)}"
+        )
+        return Map(
+            name, self.node + "Backward0", inputs, self.params, output, conditions=self.conditions & read, order=1
+        )
 
     @functools.cached_property
     def read(self) -> frozenset[str]:
@@ -95,13 +101,22 @@ class TogetherNode(Recorded):
         return [saved[name] for name in self.together.inputs]
 
     def pull(self, grads: list[Any]) -> Sequence[Any]:
+        """One kernel for all needed gradients."""
         given = tuple(grad is not None for grad in grads)
         there = [grad for grad in grads if grad is not None]
-        outs = iter(compute(self.together.backward(self.needs, given), (*there, *self.arrays()), self.statics, there[0].shape,
-                            [there[0].dtype] * sum(self.needs)))  # fmt: skip
+        outs = iter(
+            compute(
+                self.together.backward(self.needs, given),
+                (*there, *self.arrays()),
+                self.statics,
+                there[0].shape,
+                [there[0].dtype] * sum(self.needs),
+            )
+        )
         return [next(outs) if need else None for need in self.needs]
 
     def pull_recorded(self, grads: list[Any]) -> Sequence[Any]:
+        """One recorded Map per needed gradient."""
         given = tuple(grad is not None for grad in grads)
         there = [grad for grad in grads if grad is not None]
         saved = self.saved()
@@ -115,11 +130,13 @@ class TogetherNode(Recorded):
         return done
 
     def edge_of_saved(self, name: str) -> Any:
+        """The edge of a saved input."""
         place = self.together.inputs.index(name)
         differentiable = self.together.differentiable
         return self._edges[differentiable.index(place)] if place in differentiable else None
 
     def output_meta(self, index: int) -> Any:
+        """The Meta of one result."""
         return self.likes[index]
 
 

@@ -19,8 +19,7 @@ from .words import traced_copy
 _PACKAGE: Final = str(Path(__file__).parents[2])
 _TAKEN: Final = re.compile(r"(grad|result)_?\d*")  # names that the derivatives of an op use themselves
 _WHOLE: Final = frozenset(  # atoms that stay among the integers; all others make integers into floats, as torch does
-    "add sub mul neg abs sign square maximum minimum clamp where floor ceil round trunc floor_divide fmod remainder var param const lt le gt ge eq ne "
-    "logical_and logical_or logical_xor logical_not isnan isinf isfinite".split()
+    ["add", "sub", "mul", "neg", "abs", "sign", "square", "maximum", "minimum", "clamp", "where", "floor", "ceil", "round", "trunc", "floor_divide", "fmod", "remainder", "var", "param", "const", "lt", "le", "gt", "ge", "eq", "ne", "logical_and", "logical_or", "logical_xor", "logical_not", "isnan", "isinf", "isfinite"]
 )
 
 
@@ -56,7 +55,9 @@ class Signature:
         self.defaults: dict[str, Any] = {}
         for parameter in inspect.signature(function).parameters.values():
             if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
-                raise TypeError(f"{function.__name__} takes a variable number of arguments (*{parameter.name}): name them{definition(function)}")
+                raise TypeError(
+                    f"{function.__name__} takes a variable number of arguments (*{parameter.name}): name them{definition(function)}"
+                )
             if parameter.kind is not parameter.KEYWORD_ONLY:
                 self.operands += (parameter.name,)
             elif is_number(parameter):
@@ -66,7 +67,9 @@ class Signature:
             if parameter.default is not parameter.empty:
                 self.defaults[parameter.name] = parameter.default
         if not self.operands:
-            raise TypeError(f"{function.__name__} has no operand: an elementwise function takes at least one positional argument{definition(function)}")
+            raise TypeError(
+                f"{function.__name__} has no operand: an elementwise function takes at least one positional argument{definition(function)}"
+            )
         self.inputs = tuple(spelled(name) for name in self.operands)
 
     @property
@@ -78,7 +81,9 @@ class Signature:
         """The signature that the op class reads."""
         kinds = inspect.Parameter
         positional = [kinds(name, kinds.POSITIONAL_OR_KEYWORD) for name in self.inputs]
-        numbers = [kinds(name, kinds.KEYWORD_ONLY, default=self.defaults.get(name, kinds.empty)) for name in self.params]
+        numbers = [
+            kinds(name, kinds.KEYWORD_ONLY, default=self.defaults.get(name, kinds.empty)) for name in self.params
+        ]
         flags = [kinds(name, kinds.KEYWORD_ONLY, default=None) for name in self.statics]
         return inspect.Signature([*positional, *numbers, *flags])
 
@@ -87,7 +92,11 @@ def is_number(parameter: inspect.Parameter) -> bool:
     """Whether a keyword-only parameter is a number passed at run time: its default or annotation is a float."""
     if parameter.annotation in (float, "float"):
         return True
-    return isinstance(parameter.default, (float, np.floating)) and parameter.annotation in (parameter.empty, float, "float")
+    return isinstance(parameter.default, (float, np.floating)) and parameter.annotation in (
+        parameter.empty,
+        float,
+        "float",
+    )
 
 
 def spelled(name: str) -> str:
@@ -101,7 +110,9 @@ def tracer(function: Any, signature: Signature) -> Callable[..., tuple[Expr, ...
     back = dict(zip(signature.inputs, signature.operands, strict=True))
 
     def trace(**named: Any) -> tuple[Expr, ...]:
-        given = {back.get(name, name): value.value if isinstance(value, Static) else value for name, value in named.items()}
+        given = {
+            back.get(name, name): value.value if isinstance(value, Static) else value for name, value in named.items()
+        }
         positional = [given.pop(name) for name in signature.operands]
         return call_traced(copy, function, positional, given)
 
@@ -111,15 +122,24 @@ def tracer(function: Any, signature: Signature) -> Callable[..., tuple[Expr, ...
 def given_partial(function: Any, signature: Signature) -> Callable[..., Expr]:
     """A derivative given by the user: named after the operands (and `result`), called by the names inside expressions."""
     copy = traced_copy(function)
-    known = dict(zip(signature.operands, signature.inputs, strict=True)) | {name: name for name in ("result", *signature.params, *signature.statics)}
+    known = dict(zip(signature.operands, signature.inputs, strict=True)) | {
+        name: name for name in ("result", *signature.params, *signature.statics)
+    }
     names = tuple(inspect.signature(function).parameters)
     for name in names:
         if name not in known:
-            raise TypeError(f"a partial takes operands, keyword-only arguments and 'result' by name; there is no {name!r}{definition(function)}")
+            raise TypeError(
+                f"a partial takes operands, keyword-only arguments and 'result' by name; there is no {name!r}{definition(function)}"
+            )
 
     def partial(**named: Any) -> Expr:
         values = {name: named[known[name]] for name in names}
-        (found,) = call_traced(copy, function, (), {name: value.value if isinstance(value, Static) else value for name, value in values.items()})
+        (found,) = call_traced(
+            copy,
+            function,
+            (),
+            {name: value.value if isinstance(value, Static) else value for name, value in values.items()},
+        )
         return found
 
     kinds = inspect.Parameter
@@ -138,7 +158,9 @@ def call_traced(copy: Any, function: Any, args: Sequence[Any], named: dict[str, 
         return tuple(item if isinstance(item, Expr) else const(item) for item in results)
     except TypeError:
         wrong = next(item for item in results if not isinstance(item, (Expr, bool, int, float, np.number)))
-        raise TypeError(f"{function.__name__} must return elements or numbers, not {type(wrong).__name__}{definition(function)}") from None
+        raise TypeError(
+            f"{function.__name__} must return elements or numbers, not {type(wrong).__name__}{definition(function)}"
+        ) from None
 
 
 def located(error: Exception, function: Any) -> Exception:
@@ -148,13 +170,19 @@ def located(error: Exception, function: Any) -> Exception:
     text = str(error)
     if "\n  File " in text:
         place = ""
-    kind: type[Exception] = type(error) if type(error) in (TypeError, ValueError, NameError, ZeroDivisionError, OverflowError, KernelError) else TypeError
+    kind: type[Exception] = (
+        type(error)
+        if type(error) in (TypeError, ValueError, NameError, ZeroDivisionError, OverflowError, KernelError)
+        else TypeError
+    )
     if isinstance(error, AttributeError) and isinstance(error.obj, Expr):
         text = f"an element has no '{error.name}': write jitgrad.{error.name}(x) instead of x.{error.name}(), if there is such a function of one element"
     elif "no value while it is being recorded" in text:
-        text = ("an element has no value while the function is traced, so it can't be an int, a float or an index here. Use jitgrad's functions, "
-                "and jitgrad.where(condition, a, b) for a choice; an argument that has to be known (a count, a choice) is keyword-only, with an "
-                "int, bool or str as default or annotation")  # fmt: skip
+        text = (
+            "an element has no value while the function is traced, so it can't be an int, a float or an index here. Use jitgrad's functions, "
+            "and jitgrad.where(condition, a, b) for a choice; an argument that has to be known (a count, a choice) is keyword-only, with an "
+            "int, bool or str as default or annotation"
+        )
     elif isinstance(error, RecursionError):
         text = "the function calls itself without an end: a condition that depends on an element can't stop it"
     return kind(f"{function.__name__}: {text}{place}")
@@ -165,7 +193,9 @@ def promotion(outputs: Sequence[Expr]) -> str:
     for node in topological(*outputs):
         if node.op == "pow" and node.args[1].op == "const" and isinstance(node.args[1].value, int):
             continue
-        if node.op not in _WHOLE or (node.op == "const" and isinstance(node.value, float) and not isinstance(node.value, bool)):
+        if node.op not in _WHOLE or (
+            node.op == "const" and isinstance(node.value, float) and not isinstance(node.value, bool)
+        ):
             return "float"
     return "default"
 

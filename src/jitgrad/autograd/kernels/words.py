@@ -61,7 +61,12 @@ def _lift(value: Any) -> Any:
 
 
 def _binary(symbol: str) -> Word:
-    operations: dict[str, Word] = {"+": lambda x, y: x + y, "-": lambda x, y: x - y, "*": lambda x, y: x * y, "/": lambda x, y: x / y}
+    operations: dict[str, Word] = {
+        "+": lambda x, y: x + y,
+        "-": lambda x, y: x - y,
+        "*": lambda x, y: x * y,
+        "/": lambda x, y: x / y,
+    }
     return operations[symbol]
 
 
@@ -74,13 +79,60 @@ def _smallest(first: Any, second: Any, *rest: Any) -> Any:
 
 
 ALIASES: Final = {
-    "absolute": "abs", "fabs": "abs", "arccos": "acos", "arccosh": "acosh", "arcsin": "asin", "arcsinh": "asinh", "arctan": "atan",
-    "arctan2": "atan2", "arctanh": "atanh", "power": "pow", "float_power": "pow", "rint": "round", "round_": "round", "fix": "trunc",
-    "mod": "remainder", "negative": "neg", "multiply": "mul", "subtract": "sub", "divide": "div", "true_divide": "div", "clip": "clamp",
-    "greater": "gt", "less": "lt", "greater_equal": "ge", "less_equal": "le", "equal": "eq", "not_equal": "ne", "expit": "sigmoid",
-}  # fmt: skip
-FROM_OPS: Final = ("gelu", "silu", "mish", "hardsigmoid", "hardswish", "neg", "sgn", "fmax", "fmin", "lerp", "eq", "ne", "lt", "le", "gt", "ge", "deg2rad",
-                   "rad2deg", "sinc", "signbit", "logaddexp2", "isposinf", "isneginf")  # fmt: skip
+    "absolute": "abs",
+    "fabs": "abs",
+    "arccos": "acos",
+    "arccosh": "acosh",
+    "arcsin": "asin",
+    "arcsinh": "asinh",
+    "arctan": "atan",
+    "arctan2": "atan2",
+    "arctanh": "atanh",
+    "power": "pow",
+    "float_power": "pow",
+    "rint": "round",
+    "round_": "round",
+    "fix": "trunc",
+    "mod": "remainder",
+    "negative": "neg",
+    "multiply": "mul",
+    "subtract": "sub",
+    "divide": "div",
+    "true_divide": "div",
+    "clip": "clamp",
+    "greater": "gt",
+    "less": "lt",
+    "greater_equal": "ge",
+    "less_equal": "le",
+    "equal": "eq",
+    "not_equal": "ne",
+    "expit": "sigmoid",
+}
+FROM_OPS: Final = (
+    "gelu",
+    "silu",
+    "mish",
+    "hardsigmoid",
+    "hardswish",
+    "neg",
+    "sgn",
+    "fmax",
+    "fmin",
+    "lerp",
+    "eq",
+    "ne",
+    "lt",
+    "le",
+    "gt",
+    "ge",
+    "deg2rad",
+    "rad2deg",
+    "sinc",
+    "signbit",
+    "logaddexp2",
+    "isposinf",
+    "isneginf",
+)
 NOT_WORDS: Final = ("Expr", "Number", "Scalar", "const", "param", "var", "zmul")
 
 
@@ -88,19 +140,29 @@ NOT_WORDS: Final = ("Expr", "Number", "Scalar", "const", "param", "var", "zmul")
 def words() -> dict[str, Word]:
     """Name to scalar meaning."""
     found: dict[str, Word] = {name: scalar.__dict__[name] for name in scalar.__all__ if name not in NOT_WORDS}
-    found |= {name: op.function for name in FROM_OPS if isinstance(op := OPS.get(name) or OPS.get("_" + name), Elementwise)}
+    found |= {
+        name: op.function for name in FROM_OPS if isinstance(op := OPS.get(name) or OPS.get("_" + name), Elementwise)
+    }
     found |= {"add": _binary("+"), "sub": _binary("-"), "mul": _binary("*"), "div": _binary("/")}
     found |= {"clamp": clamp, "softplus": softplus, "leaky_relu": leaky_relu, "elu": elu, "relu6": relu6}
     return found | {alias: found[name] for alias, name in ALIASES.items() if name in found}
 
 
-BUILTINS: Final = {builtins.max: _largest, builtins.min: _smallest, builtins.abs: scalar.abs, builtins.round: scalar.round, builtins.pow: scalar.pow}
+BUILTINS: Final = {
+    builtins.max: _largest,
+    builtins.min: _smallest,
+    builtins.abs: scalar.abs,
+    builtins.round: scalar.round,
+    builtins.pow: scalar.pow,
+}
 
 
 def no_word(spelled: str) -> NoReturn:
     """Refuse a name that means nothing for one element."""
-    raise TypeError(f"{spelled} is not a function of one element. An elementwise function may use arithmetic, comparisons, jitgrad.where and "
-                    f"{', '.join(sorted(set(words()) - set(ALIASES)))}; for anything else write a loop and use jit_function")  # fmt: skip
+    raise TypeError(
+        f"{spelled} is not a function of one element. An elementwise function may use arithmetic, comparisons, jitgrad.where and "
+        f"{', '.join(sorted(set(words()) - set(ALIASES)))}; for anything else write a loop and use jit_function"
+    )
 
 
 class Words:
@@ -144,9 +206,13 @@ def meaning(value: Any, spelled: str, name: str = "") -> Any:
     if inner is not None:
         return traced_copy(inner)
     if isinstance(value, TensorBase):
-        raise TypeError(f"it reads the tensor '{spelled}' from outside, which no gradient would reach: make it an operand")
-    raise TypeError(f"it reads '{spelled}' from outside, a {type(value).__name__}: only numbers, strings, tuples of those, and functions can be read; "
-                    "hand numbers over as keyword-only arguments")  # fmt: skip
+        raise TypeError(
+            f"it reads the tensor '{spelled}' from outside, which no gradient would reach: make it an operand"
+        )
+    raise TypeError(
+        f"it reads '{spelled}' from outside, a {type(value).__name__}: only numbers, strings, tuples of those, and functions can be read; "
+        "hand numbers over as keyword-only arguments"
+    )
 
 
 _COPIES: dict[Any, Any] = {}
@@ -188,7 +254,9 @@ class Refused:
         raise TypeError(object.__getattribute__(self, "_words"))
 
     __call__ = __getitem__ = __iter__ = __len__ = __bool__ = __float__ = __index__ = _refuse
-    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = __pow__ = __rpow__ = _refuse
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = __pow__ = __rpow__ = (
+        _refuse
+    )
     __lt__ = __le__ = __gt__ = __ge__ = __neg__ = __abs__ = _refuse
 
     def __getattr__(self, name: str) -> NoReturn:

@@ -19,10 +19,14 @@ def write_out(name: str, ops: Sequence[Elementwise], args: tuple[Any, ...], comp
     """
     outs = out if isinstance(out, (tuple, list)) else (out,)
     if len(outs) != len(ops) or not all(isinstance(one, TensorBase) for one in outs):
-        raise TypeError(f"{name}(): argument 'out' must be {'a Tensor' if len(ops) == 1 else f'a tuple of {len(ops)} Tensors'}, not {type(out).__name__}")
+        raise TypeError(
+            f"{name}(): argument 'out' must be {'a Tensor' if len(ops) == 1 else f'a tuple of {len(ops)} Tensors'}, not {type(out).__name__}"
+        )
     tensors = [x for x in (*args, *outs) if isinstance(x, TensorBase)]
     if modes.grad_enabled() and any(edge_of(x) is not None for x in tensors):
-        raise RuntimeError(f"{name}(): functions with out=... arguments don't support automatic differentiation, but one of the arguments requires grad.")
+        raise RuntimeError(
+            f"{name}(): functions with out=... arguments don't support automatic differentiation, but one of the arguments requires grad."
+        )
     for one in outs:
         check_writable(one, name)
         for x in tensors:

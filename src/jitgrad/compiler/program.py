@@ -1,0 +1,235 @@
+"""From a finished trace to a program: what is wanted, where it goes, the whole source, the compiled function and what it is called with."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import numpy as np
+
+from .._expr import emit_body, param, substitute
+from .._kernels import language
+from .access import place
+from .emit import INDENT, Writer, spelled, type_of
+from .graph import Check, Graph, Map, Source, Unsupported, Update, Value, View, Write
+from .layout import Layout
+from .schedule import Schedule
+from .trace import Tracer
+
+PROGRAM_WORDS: Final = ("at_f4", "at_f8", "at_i8", "at_u1", "get", "put", "plus", "address")
+LETTERS: Final = {"f4": "b", "f8": "d", "i8": "i", "u1": "m"}
+OVERLAP: Final = -2  # an argument shares memory with what the program writes
+
+
+@dataclass
+class Table:
+    """The addresses a program is handed: for each entry what it is the address of."""
+
+    entries: list[tuple[str, Any]] = field(default_factory=list)
+
+    def place(self, kind: str, what: Any) -> int:
+        self.entries.append((kind, what))
+        return len(self.entries) - 1
+
+
+class Program:
+    """The source of a trace. `returned` are the values that the function gives back, `grads` those that become `.grad` of leaves."""
+
+    def __init__(self, tracer: Tracer, returned: Sequence[View], grads: Sequence[View]) -> None:
+        self.graph: Graph = tracer.graph
+        self.recipes = tracer.recipes
+        self.writes: list[Write] = tracer.writes()
+        self.table = Table()
+        self.numbers: list[tuple[int, str]] = []
+        self.returned = [self.graph.value_of(view) for view in returned]
+        self.grads = [self.graph.value_of(view) for view in grads]
+        self.copies: list[tuple[str, Value]] = []
+        self.homes: dict[int, str] = {}
+        self.declared: list[str] = []
+        wanted = [*self.returned, *self.grads, *(write.value for write in self.writes)]
+        self.schedule = Schedule(self.graph, list(dict.fromkeys(wanted)))
+        self.choose_homes()
+        self.text = ""
+        self.arena = 0
+
+    # ---- places outside
+    def choose_homes(self) -> None:
+        """A memory of its own for each result; what already has one is copied at the end."""
+        for k, value in enumerate(self.grads):
+            self.declared.append(f"g{k} = at_{type_of(value.dtype)}(table[{self.table.place('grad', k)}])")
+            self.home(value, f"g{k}", True)
+        for k, value in enumerate(self.returned):
+            self.declared.append(f"q{k} = data(o{k})")
+            self.home(value, f"q{k}", True)
+        for write in self.writes:
+            source = self.value_of(write.source)
+            self.home(write.value, f"p_{source.label}", self.is_last(source, write.value))
+
+    def home(self, value: Value, pointer: str, direct: bool) -> None:
+        if direct and value.source is None and value.number not in self.homes:
+            self.homes[value.number] = pointer
+        else:
+            self.copies.append((pointer, value))
+
+    def value_of(self, source: Source) -> Value:
+        return next(value for value in self.graph.sources if value.source is source)
+
+    def is_last(self, source: Value, value: Value) -> bool:
+        """Whether nobody reads a source after its new value is written over it; who writes it may, at the same place."""
+        maker = self.schedule.sinks[value.number]
+        for group in self.schedule.groups:
+            for sink in group.sinks:
+                reads = [view for view in self.schedule.reads(sink.op) if view.value is source]
+                if not reads or group.number < maker.group:
+                    continue
+                if sink is not maker or not all(view.is_whole for view in reads) or not isinstance(sink.op, (Map, Update)):
+                    return False
+        return True
+
+    # ---- the source
+    def write(self, name: str) -> str:
+        """The whole module."""
+        first = Writer(self.graph, self.schedule, Layout(self.graph, self.schedule, self.homes, None), None)
+        first.write()
+        needed = first.loaded | {value.number for value in self.schedule.wanted}
+        layout = Layout(self.graph, self.schedule, self.homes, needed)
+        writer = Writer(self.graph, self.schedule, layout, needed)
+        prelude = [*self.overlaps(layout), *self.checks(layout, writer), f"token = release({self.work()})", *self.scalars(writer)]
+        body = writer.write()
+        tail = [line for pointer, value in self.copies for line in self.copy(pointer, value, layout, writer)]
+        self.arena = layout.size
+        pointers = self.pointers(layout)
+        arguments = ", ".join(["table", "numbers", *(f"a{k}" for k in range(self.argument_count())), *(f"o{k}" for k in range(len(self.returned)))])
+        lines = [f"def {name}({arguments}):", *(INDENT + line for line in [*pointers, *prelude]), *body, *(INDENT + line for line in [*tail, "restore(token)", "return -1"])]
+        text = "\n".join(lines) + "\n"
+        self.text = self.header(writer.functions) + text
+        return self.text
+
+    def header(self, functions: set[str]) -> str:
+        origin: dict[str, list[str]] = {}
+        for word in sorted({*functions, "data", "release", "restore", "offset"}):
+            if word in language.WORDS:
+                origin.setdefault(language.WORDS[word], []).append(word)
+        imports = "".join(f"from jitgrad._kernels.{module} import {', '.join(words)}\n" for module, words in sorted(origin.items()))
+        return ('"""A compiled function, written by jitgrad."""\n\nfrom __future__ import annotations\n\nimport numpy as np\n'
+                f"{imports}from jitgrad._kernels.program import {', '.join(PROGRAM_WORDS)}\n\nf4 = np.float32\nf8 = np.float64\ni8 = np.int64\nu1 = np.uint8\n\n\n")  # fmt: skip
+
+    def argument_count(self) -> int:
+        return len(self.arguments())
+
+    def arguments(self) -> list[Value]:
+        """The values of the tensor arguments that the program is handed, by position."""
+        found = [value for value in self.graph.sources if value.source is not None and value.source.kind == "arg"]
+        return sorted(found, key=lambda value: value.source.position if value.source is not None else 0)
+
+    def spec(self) -> str:
+        """The parameter letters of the function."""
+        return "id" + "".join(LETTERS[type_of(v.dtype)] for v in [*self.arguments(), *self.returned]) + "->n"
+
+    def pointers(self, layout: Layout) -> list[str]:
+        """Declarations of the pointers that the body uses."""
+        lines = list(self.declared)
+        used = set(layout.used) | {self.value_of(write.source).number for write in self.writes}
+        positions = {value.number: k for k, value in enumerate(self.arguments())}
+        for value in self.graph.values:
+            source = value.source
+            if value.number not in used or value.number in self.homes:
+                continue
+            if source is None:
+                lines.append(f"p_{value.label} = at_{type_of(value.dtype)}(arena + {layout.slots[value.number].offset})")
+            elif source.kind == "arg":
+                lines.append(f"p_{value.label} = data(a{positions[value.number]})")
+            elif source.kind in ("captured", "constant"):
+                entry = self.table.place(source.kind, source)
+                lines.append(f"p_{value.label} = at_{type_of(value.dtype)}(table[{entry}])")
+        return [f"arena = table[{self.table.place('arena', None)}]", *lines]
+
+    def overlaps(self, layout: Layout) -> list[str]:
+        """Refuse arguments that share memory with captured tensors that are written."""
+        lines = []
+        for write in self.writes:
+            target = self.value_of(write.source)
+            for value in self.arguments():
+                if value is target:
+                    continue
+                layout.pointer(value)
+                sizes = target.numel * target.dtype.itemsize, value.numel * value.dtype.itemsize
+                a, b = f"address(p_{value.label})", f"address(p_{target.label})"
+                lines += [f"if {a} < {b} + {sizes[0]} and {b} < {a} + {sizes[1]}:", f"    return {OVERLAP}"]
+        return lines
+
+    def checks(self, layout: Layout, writer: Writer) -> list[str]:
+        """Look at all indices before anything is written."""
+        lines: list[str] = []
+        for number, check in enumerate(self.graph.checks):
+            at = place(check.index, range(len(check.index.shape)), 0)
+            if check.index.value.source is None or at is None:
+                raise Unsupported("indices that are computed on the way")
+            writer.loaded.add(check.index.value.number)
+            text = f"{layout.pointer(check.index.value)}[{spelled([('c', at.across)], at.offset)}]"
+            test = f"index < {check.low} or index >= {check.high}"
+            if check.ignored is not None:
+                test = f"({test}) and index != {check.ignored}"
+            lines += [f"for c in range({math.prod(check.index.shape)}):", f"    index = {text}", f"    if {test}:", f"        return {number << 40} + c"]
+        return lines
+
+    def failed(self, status: int, arguments: Sequence[Any]) -> Exception:
+        """The exception for what a check found."""
+        check: Check = self.graph.checks[status >> 40]
+        source = check.index.value.source
+        assert source is not None
+        tensor = arguments[source.position] if source.kind == "arg" else source.tensor
+        position = status & ((1 << 40) - 1)
+        error: Exception = check.error(int(tensor.array.reshape(-1)[position]), position)
+        return error
+
+    def work(self) -> int:
+        """Elements touched, roughly: what decides whether other threads may run meanwhile."""
+        return sum(value.numel for value in self.graph.values if value.source is None)
+
+    # ---- numbers of optimizers
+    def scalars(self, writer: Writer) -> list[str]:
+        """The numbers of the update rules, out of hyper-parameters and counts of steps."""
+        lines: list[str] = []
+        for k, (_, _, recipe, steps) in enumerate(self.recipes):
+            for name in recipe.hyper:
+                lines.append(f"{name}_{k} = numbers[{len(self.numbers)}]")
+                self.numbers.append((k, name))
+            for index in range(len(steps) if recipe.counts else 1):
+                lines += self.numbers_of(k, index, recipe, steps, writer)
+        return lines
+
+    def numbers_of(self, k: int, index: int, recipe: Any, steps: Sequence[Any], writer: Writer) -> list[str]:
+        names = [f"{name}_{k}_{index}" for name in recipe.rule.params]
+        mapping = {param(name): param(f"{name}_{k}") for name in recipe.hyper} | {param("steps"): param(f"steps_{k}_{index}")}
+        body = emit_body([substitute(expr, mapping) for expr in recipe.numbers])
+        writer.functions |= body.functions
+        tag = f"_{k}_{index}"
+        found = [writer.typed(text, "f8", 0).replace("_0 =", f"{tag} =") for text in []]
+        lines = [writer.typed(text, "f8", 0) for text in body.statements]
+        results = [f"{name} = {writer.typed(text, 'f8', 0)}" for name, text in zip(names, body.results, strict=True)]
+        lines = [*found, *lines, *results]
+        if not recipe.counts:
+            return lines
+        word = type_of(steps[index].array.dtype)
+        count = f"count_{k}_{index}"
+        head = [f"{count} = at_{word}(table[{self.table.place('array', steps[index])}])", f"steps{tag} = f8({count}[0]) + 1.0", f"{count}[0] = {word}(steps{tag})"]
+        if index == 0:
+            return [*head, *lines]
+        same = [f"    {name} = {name.removesuffix(f'_{index}')}_0" for name in names]
+        return [*head, f"if steps{tag} == steps_{k}_0:", *same, "else:", *(f"    {line}" for line in lines)]
+
+    def copy(self, pointer: str, value: Value, layout: Layout, writer: Writer) -> list[str]:
+        """Copy a value to where it also has to be."""
+        at = View(value, (value.numel,), (1,))
+        return [f"for c in range({value.numel}):", f"    {pointer}[c] = {type_of(value.dtype)}({writer.nested(at, ['c'])})"]
+
+
+Entry = Callable[..., Any]
+
+
+def filled(array: np.ndarray[Any, Any]) -> int:
+    """The address of an array's elements."""
+    return int(array.__array_interface__["data"][0])
