@@ -526,6 +526,10 @@ from .autograd.grad_mode import (
     no_grad as no_grad,
     set_grad_enabled as set_grad_enabled,
 )
+from ._kernels.threads import (
+    get_num_threads as get_num_threads,
+    set_num_threads as set_num_threads,
+)
 from ._version import __version__ as __version__
 
 if TYPE_CHECKING:

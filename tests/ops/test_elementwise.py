@@ -365,3 +365,24 @@ def test_bools_do_not_take_the_place_of_constants():
     x = tensor([2.0, 3.0])
     assert (x**True).tolist() == (x**1).tolist() == [2, 3]
     assert (x**False).tolist() == (x**0).tolist() == [1, 1]
+
+
+@pytest.mark.parametrize("shapes", [((3, 4), (3, 1)), ((3, 4), (4,)), ((3, 4), ()), ((1, 4), (3, 1))])
+@pytest.mark.parametrize("call", [lambda x, y: x / y, lambda x, y: x * y, lambda x, y: x.hypot(y), lambda x, y: x.lerp(y, 0.3)])
+def test_gradients_of_broadcast_operands_are_those_of_repeated_ones(call, shapes):
+    rng = np.random.default_rng(2)
+    arrays = [rng.uniform(0.5, 2, shape) for shape in shapes]
+    full = np.broadcast_shapes(*shapes)
+    cotangent = tensor(rng.normal(size=full))
+    narrow, wide = [leaf(a) for a in arrays], [leaf(np.broadcast_to(a, full)) for a in arrays]
+    call(*narrow).backward(cotangent)
+    call(*wide).backward(cotangent)
+    for x, y in zip(narrow, wide, strict=True):
+        np.testing.assert_allclose(x.grad.numpy(), y.grad.sum_to_size(*x.shape).numpy())
+
+
+def test_a_bias_gradient_of_float32_keeps_its_digits():
+    x, bias = leaf(np.zeros((100_000, 2), np.float32)), leaf(np.zeros(2, np.float32))
+    cotangent = np.full((100_000, 2), 0.1, np.float32)
+    (x + bias).backward(tensor(cotangent))
+    np.testing.assert_allclose(bias.grad.numpy(), cotangent.astype(float).sum(0), rtol=1e-7)

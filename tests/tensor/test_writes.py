@@ -67,7 +67,7 @@ def write_rows(y, x):
 
 
 def write_mask(y, x):
-    y[y > 2] = 0
+    y[y > 2.5] = 0
 
 
 def write_columns(y, x):
@@ -119,7 +119,7 @@ def test_gradients_of_the_base(lib, write):
     assert x.grad.tolist() == GRADIENTS[write]
 
 
-@pytest.mark.parametrize("write", [w for w in GRADIENTS if w not in (write_index_add, write_rows)])
+@pytest.mark.parametrize("write", [w for w in GRADIENTS if w is not write_everything])
 def test_second_derivatives_through_the_base(lib, write):
     """Against the same program with the writes done out of place, by finite differences of the first derivative."""
 
@@ -228,12 +228,12 @@ def test_an_operand_over_the_written_memory_is_read_as_it_was():
 def test_leaves_and_their_views(lib):
     x = leaf(lib, 3)
     with pytest.raises(
-        RuntimeError, match="^a leaf Variable that requires grad is being used in an in-place operation"
+        RuntimeError, match=r"^a leaf Variable that requires grad is being used in an in-place operation"
     ):
         x.mul_(2)
     for write in (lambda: x[0].mul_(2), lambda: x.__setitem__(0, 2)):
         with pytest.raises(
-            RuntimeError, match="^a view of a leaf Variable that requires grad is being used in an in-place operation"
+            RuntimeError, match=r"^a view of a leaf Variable that requires grad is being used in an in-place operation"
         ):
             write()
     with lib.no_grad():
@@ -248,7 +248,7 @@ def test_several_views_at_once(lib):
     for pieces in (y.split(2), y.chunk(2), y.unbind(), y.split([1, 3])):
         with pytest.raises(
             RuntimeError,
-            match="Output 0 of .* is a view and is being modified inplace. This view is the output of a function",
+            match=r"Output 0 of .* is a view and is being modified inplace. This view is the output of a function",
         ):
             pieces[0].mul_(2)
     plain = lib.ones(4)
@@ -369,7 +369,7 @@ def test_copy_casts_and_broadcasts(lib):
     x = leaf(lib, 1)
     y = lib.zeros(2, 3, dtype=lib.float64)
     y.copy_(x)
-    assert y.grad_fn.name() == "CopyBackwards"
+    assert y.grad_fn.name().removeprefix("torch::autograd::") == "CopyBackwards"
     y.sum().backward()
     assert x.grad.tolist() == [6]
     assert str(x.grad.dtype).endswith("float32")

@@ -24,6 +24,8 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
+from . import threads
+
 ROW_MAJOR, NORMAL, TRANSPOSED = 101, 111, 112
 _SYMBOLS: Final = {"f": "jitgrad_cblas_sgemm", "d": "jitgrad_cblas_dgemm"}
 
@@ -212,3 +214,4 @@ def _gemm_by_loops(transpose_a: Any, transpose_b: Any, m: Any, n: Any, k: Any, a
 
 
 gemm: Final = _gemm_by_loops if LIBRARY is None else _gemm_by_library
+set_threads(threads.get_num_threads())

@@ -165,6 +165,12 @@ class Recipe:
         return all(self.map.cotangents[k].op == "var" for k, need in enumerate(self.needs) if need)
 
     @functools.cached_property
+    def singles(self) -> tuple[Recipe, ...]:
+        """A recipe for each needed gradient alone."""
+        places = range(len(self.needs))
+        return tuple(self.map.recipe(tuple([k == place for k in places])) for place in places if self.needs[place])
+
+    @functools.cached_property
     def pair(self) -> Pair:
         """The kernels of the backward."""
         return self.map.backward(self.needs)

@@ -60,11 +60,23 @@ class MapNode(Recorded):
         done: list[Any] = [None] * len(self._edges)
         if recipe.passes:  # sums: the gradient itself
             outs = [grad] * len(recipe.targets)
-        else:
+        elif len(recipe.targets) == 1 or all(array.shape[-1:] == grad.shape[-1:] for array in saved.values()):
             outs = compute(recipe.pair, (grad, *saved.values()), self.statics, grad.shape, [grad.dtype] * len(recipe.targets))
+        else:
+            outs = self.pull_apart(grad, saved)
         for slot, out in zip(recipe.targets, outs, strict=True):
             done[slot] = out
         return done
+
+    def pull_apart(self, grad: Any, saved: dict[str, Any]) -> list[Any]:
+        """The gradients one by one: where a last axis is broadcast, a kernel of two inputs runs in vectors, one of more does not."""
+        outs = []
+        for single in self.recipe.singles:
+            given = (grad, *[saved[name] for name, _, _ in single.saving])
+            if len(given) > 2:
+                given = tuple([np.ascontiguousarray(np.broadcast_to(array, grad.shape)) for array in given])
+            outs.append(grad if single.passes else compute(single.pair, given, self.statics, grad.shape, [grad.dtype])[0])
+        return outs
 
     def pull_recorded(self, grads: list[Any]) -> Sequence[Any]:
         grad, found = grads[0], self.map

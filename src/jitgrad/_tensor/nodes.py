@@ -20,6 +20,7 @@ from .._engine.run import expandable
 from .._engine.versions import Version
 from .._ops.derived import cast
 from .._ops.kinds import Dispatch, General
+from .._ops.reductions import total, totals
 from .base import wrap
 from .fields import Fields
 from .saved import Packed, PackedValues, torch_name, unpacked
@@ -61,7 +62,12 @@ def sum_to_shape(array: Array, shape: tuple[int, ...]) -> Array:
     """Sum the axes along which `shape` was broadcast to the array's shape."""
     lead = array.ndim - len(shape)
     axes = tuple(range(lead)) + tuple(lead + k for k, n in enumerate(shape) if n == 1 != array.shape[lead + k])
-    return array.sum(axes, keepdims=True).reshape(shape) if axes else array.reshape(shape)
+    if not axes:
+        return array.reshape(shape)
+    if array.dtype.char not in "fd":
+        return array.sum(axes, keepdims=True).reshape(shape)
+    # NumPy adds the rows of a float32 array one after the other, and loses digits
+    return (total(array, 1.0, None) if len(axes) == array.ndim else totals(contiguous(array), axes, True, 1.0, None)).reshape(shape)
 
 
 def fit_array(grad: Array, meta: Meta, node: Node, index: int) -> Array:

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from .._expr import Body, Expr, const, emit_body, is_condition, param, substitute, var
+from .._expr import Body, Expr, const, emit_body, is_condition, param, spelling, substitute, var
 from .access import Place, compose, place
 from .graph import Collect, Gemm, Graph, Map, Reduce, Unsupported, Update, Value, View
 from .layout import Layout
@@ -357,7 +357,7 @@ class Writer:
         tag = f"_{loop.number}"
         for name, number in op.numbers.items():
             self.line(1, f"{name}{tag} = {word}({number})")
-        mapping = {var(name): var(f"{name}{tag}") for name in op.operands} | {param(name): param(f"{name}{tag}") for name in op.numbers}
+        mapping = {var(name): var(f"x{name}{tag}") for name in op.operands} | {param(name): param(f"{name}{tag}") for name in op.numbers}
         body = emit_body([substitute(expr, mapping) for expr in op.exprs])
         self.functions |= body.functions
         self.line(1, f"for c in range({first.numel}):")
@@ -365,10 +365,10 @@ class Writer:
         for name, view in op.operands.items():
             constant = view.constant
             if constant is not None:
-                lines.append(f"{name}{tag} = {word}({constant!r})")
+                lines.append(f"x{name}{tag} = {word}({constant!r})")
                 continue
             self.loaded.add(view.value.number)
-            lines.append(f"{name}{tag} = get({self.layout.pointer(view.value)}, c, {loop.region(self.layout.region(view.value))})")
+            lines.append(f"x{name}{tag} = get({self.layout.pointer(view.value)}, c, {loop.region(self.layout.region(view.value))})")
         lines += [self.typed(text, word, loop.number) for text in body.statements]
         for out, result in zip(op.outs, body.results, strict=True):
             value = self.typed(result, word, loop.number)
@@ -376,7 +376,7 @@ class Writer:
         for text in loop.finished(lines):
             self.line(2, text)
 
-    def typed(self, text: str, word: str, tag: int) -> str:
+    def typed(self, text: str, word: str, tag: int | str) -> str:
         """A statement of the expression language in a dtype, its temporaries named after the loop."""
         return re.sub(r"\bt(\d+)\b", rf"t\1_{tag}", re.sub(r"\breal\(", f"{word}(", text))
 
@@ -486,7 +486,7 @@ class Inside:
         found = self.done.get(key)
         if found is None:
             value = view.value
-            found = f"{value.name}{value.number}_{len(self.done)}_{self.loop.number}"
+            found = spelling(f"{value.name}{value.number}_{len(self.done)}_{self.loop.number}")
             self.done[key] = found
             text = self.element(at)
             if value.dtype == np.bool_:
@@ -554,7 +554,7 @@ class Nested(Inside):
         found = self.done.get(key)
         if found is None:
             value = view.value
-            found = self.done[key] = f"{value.name}{value.number}_{len(self.done)}_{self.loop.number}"
+            found = self.done[key] = spelling(f"{value.name}{value.number}_{len(self.done)}_{self.loop.number}")
             text = self.writer.nested(view, self.axes)
             if value.dtype == np.bool_:
                 text = f"{text} != 0"

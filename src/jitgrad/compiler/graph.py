@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from .._expr import Expr, var
+from .._expr.interpret import evaluate
 
 Shape = tuple[int, ...]
 
@@ -299,6 +300,8 @@ class Graph:
         compute = np.dtype(compute or dtype)
         operands = {key: view.broadcast(shape) for key, view in operands.items()}
         operands |= {key: self.position(axis, shape) for key, axis in (iota or {}).items()}
+        if operands and all(view.constant is not None for view in operands.values()):
+            return self.number(folded(expr, operands, compute), shape, dtype)
         known = ("map", expr, tuple(operands.items()), shape, dtype, compute, tuple(raw))
         found = self._known.get(known)
         if found is None:
@@ -345,3 +348,12 @@ class Graph:
         if view.is_whole and view.constant is None and view.strides == contiguous_strides(view.shape):
             return view.value
         return self.copy(view).value
+
+
+def folded(expr: Expr, operands: dict[str, View], compute: np.dtype[Any]) -> float:
+    """The value of an expression of numbers."""
+    values = {name: np.asarray(view.constant, bool if view.value.dtype == np.bool_ else compute) for name, view in operands.items()}
+    with np.errstate(all="ignore"):
+        (found,) = evaluate((expr,), values, compute)
+    number: float = np.asarray(found).item()
+    return number

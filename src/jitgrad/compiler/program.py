@@ -21,6 +21,7 @@ from .trace import Tracer
 PROGRAM_WORDS: Final = ("at_f4", "at_f8", "at_i8", "at_u1", "get", "put", "plus", "address")
 LETTERS: Final = {"f4": "b", "f8": "d", "i8": "i", "u1": "m"}
 OVERLAP: Final = -2  # an argument shares memory with what the program writes
+APART: Final = -3  # parameters that had made as many steps no longer have
 
 
 @dataclass
@@ -96,7 +97,7 @@ class Program:
         needed = first.loaded | {value.number for value in self.schedule.wanted}
         layout = Layout(self.graph, self.schedule, self.homes, needed)
         writer = Writer(self.graph, self.schedule, layout, needed)
-        prelude = [*self.overlaps(layout), *self.checks(layout, writer), f"token = release({self.work()})", *self.scalars(writer)]
+        prelude = [*self.overlaps(layout), *self.checks(layout, writer), *self.counts(), f"token = release({self.work()})", *self.scalars(writer)]
         body = writer.write()
         tail = [line for pointer, value in self.copies for line in self.copy(pointer, value, layout, writer)]
         self.arena = layout.size
@@ -148,16 +149,16 @@ class Program:
 
     def overlaps(self, layout: Layout) -> list[str]:
         """Refuse arguments that share memory with captured tensors that are written."""
-        lines = []
-        for write in self.writes:
-            target = self.value_of(write.source)
-            for value in self.arguments():
-                if value is target:
-                    continue
-                layout.pointer(value)
-                sizes = target.numel * target.dtype.itemsize, value.numel * value.dtype.itemsize
-                a, b = f"address(p_{value.label})", f"address(p_{target.label})"
-                lines += [f"if {a} < {b} + {sizes[0]} and {b} < {a} + {sizes[1]}:", f"    return {OVERLAP}"]
+        targets = [self.value_of(write.source) for write in self.writes]
+        readers = [value for value in self.arguments() if value not in targets]
+        if not targets or not readers:
+            return []
+        first = [(self.table.place("captured", value.source), self.table.place("size", value.numel * value.dtype.itemsize)) for value in targets][0][0]
+        lines = [f"for k in range({len(targets)}):", f"    low = table[{first} + 2 * k]", f"    high = low + table[{first} + 2 * k + 1]"]
+        for value in readers:
+            layout.pointer(value)
+            at, size = f"address(p_{value.label})", value.numel * value.dtype.itemsize
+            lines += [f"    if {at} < high and low < {at} + {size}:", f"        return {OVERLAP}"]
         return lines
 
     def checks(self, layout: Layout, writer: Writer) -> list[str]:
@@ -190,36 +191,39 @@ class Program:
         return sum(value.numel for value in self.graph.values if value.source is None)
 
     # ---- numbers of optimizers
+    def counts(self) -> list[str]:
+        """The counts of steps; parameters that went together must still do so."""
+        lines: list[str] = []
+        for k, (_, _, recipe, steps) in enumerate(self.recipes):
+            seen: set[int] = set()
+            for index, (which, tensor) in enumerate(steps if recipe.counts else ()):
+                name, word = f"count_{k}_{index}", type_of(tensor.array.dtype)
+                lines.append(f"{name} = at_{word}(table[{self.table.place('tensor', tensor)}])")
+                if which not in seen:
+                    seen.add(which)
+                    lines.append(f"steps_{k}_{which} = f8({name}[0]) + 1.0")
+                else:
+                    lines += [f"if f8({name}[0]) + 1.0 != steps_{k}_{which}:", f"    return {APART}"]
+        return lines
+
     def scalars(self, writer: Writer) -> list[str]:
         """The numbers of the update rules, out of hyper-parameters and counts of steps."""
         lines: list[str] = []
         for k, (_, _, recipe, steps) in enumerate(self.recipes):
             for name in recipe.hyper:
-                lines.append(f"{name}_{k} = numbers[{len(self.numbers)}]")
+                lines.append(f"{name}_of_{k} = numbers[{len(self.numbers)}]")
                 self.numbers.append((k, name))
-            for index in range(len(steps) if recipe.counts else 1):
-                lines += self.numbers_of(k, index, recipe, steps, writer)
+            for index, (which, tensor) in enumerate(steps if recipe.counts else ()):
+                lines.append(f"count_{k}_{index}[0] = {type_of(tensor.array.dtype)}(steps_{k}_{which})")
+            for which in dict.fromkeys(which for which, _ in steps):
+                mapping = {param(name): param(f"{name}_of_{k}") for name in recipe.hyper} | {param("steps"): param(f"steps_{k}_{which}")}
+                body = emit_body([substitute(expr, mapping) for expr in recipe.numbers])
+                writer.functions |= body.functions
+                tag = f"{k}of{which}"
+                lines += [writer.typed(text, "f8", tag) for text in body.statements]
+                names = [f"{name}_{k}_{which}" for name in recipe.rule.params]
+                lines += [f"{name} = {writer.typed(text, 'f8', tag)}" for name, text in zip(names, body.results, strict=True)]
         return lines
-
-    def numbers_of(self, k: int, index: int, recipe: Any, steps: Sequence[Any], writer: Writer) -> list[str]:
-        names = [f"{name}_{k}_{index}" for name in recipe.rule.params]
-        mapping = {param(name): param(f"{name}_{k}") for name in recipe.hyper} | {param("steps"): param(f"steps_{k}_{index}")}
-        body = emit_body([substitute(expr, mapping) for expr in recipe.numbers])
-        writer.functions |= body.functions
-        tag = f"_{k}_{index}"
-        found = [writer.typed(text, "f8", 0).replace("_0 =", f"{tag} =") for text in []]
-        lines = [writer.typed(text, "f8", 0) for text in body.statements]
-        results = [f"{name} = {writer.typed(text, 'f8', 0)}" for name, text in zip(names, body.results, strict=True)]
-        lines = [*found, *lines, *results]
-        if not recipe.counts:
-            return lines
-        word = type_of(steps[index].array.dtype)
-        count = f"count_{k}_{index}"
-        head = [f"{count} = at_{word}(table[{self.table.place('array', steps[index])}])", f"steps{tag} = f8({count}[0]) + 1.0", f"{count}[0] = {word}(steps{tag})"]
-        if index == 0:
-            return [*head, *lines]
-        same = [f"    {name} = {name.removesuffix(f'_{index}')}_0" for name in names]
-        return [*head, f"if steps{tag} == steps_{k}_0:", *same, "else:", *(f"    {line}" for line in lines)]
 
     def copy(self, pointer: str, value: Value, layout: Layout, writer: Writer) -> list[str]:
         """Copy a value to where it also has to be."""

@@ -15,6 +15,7 @@ from .._expr import Expr, topological
 from .access import Place, compose, place
 from .graph import Collect, Gemm, Graph, Map, Operation, Reduce, Unsupported, Update, Value, View
 
+WIDE = 8  # columns from which a loop over rows is as good as a flat one
 _DEAR = frozenset({"exp", "log", "tanh", "sigmoid", "erf", "erfc", "sin", "cos", "tan", "pow", "log1p", "expm1", "softplus", "logsigmoid", "sqrt", "rsqrt",
                    "div", "exp2", "log2", "log10", "sinh", "cosh", "asin", "acos", "atan", "atan2", "hypot", "logaddexp", "xlogy"})  # fmt: skip
 
@@ -129,6 +130,7 @@ class Schedule:
     # ---- groups
     def build(self) -> None:
         self.groups: list[Group] = []
+        self.reduced = self.find_reduced()
         self.sinks: dict[int, Sink] = {}
         for op in self.operations:
             if isinstance(op, Map) and op.outs[0].number not in self.stored:
@@ -157,11 +159,15 @@ class Schedule:
                     self.join(sink, group, space, stage)
                     return
         flat = [space for space, _ in found if space.rows == 1]
-        self.append(sink, flat[0] if flat and not self.rowwise(reads) else found[0][0])
+        self.append(sink, flat[0] if flat and sink.op.outs[0].number not in self.reduced else found[0][0])
 
-    def rowwise(self, reads: list[View]) -> bool:
-        """Whether something that is read is made per row, so that a group of rows may take more in later."""
-        return False
+    def find_reduced(self) -> set[int]:
+        """The stored Maps that are summed by rows or columns, so that a loop over rows can take the sum in."""
+        found: set[int] = set()
+        for op in self.operations:
+            if isinstance(op, Reduce) and len(op.axes) < len(op.operand.shape) and op.operand.shape[-1] >= WIDE:
+                found |= {view.value.number for view in self.leaves(op.operand) if view.is_whole}
+        return found
 
     def fits(self, places: list[Place], group: Group, space: Space) -> int:
         """The stage in which a sink with these reads can run in a group; -1 for none."""

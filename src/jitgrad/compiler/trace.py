@@ -258,7 +258,7 @@ class Tracer:
         self.keep.append(array)
         frame: Any = sys._getframe(2)
         module, name = frame.f_globals.get("__name__", ""), frame.f_code.co_name
-        while name == "leaf" or (name == "seed" and False):
+        while name == "leaf":
             frame = frame.f_back
             module, name = frame.f_globals.get("__name__", ""), frame.f_code.co_name
         tail = module.rpartition(".")[2]
@@ -353,7 +353,6 @@ class Tracer:
             optimizer._update(group)
             return
         active = [p for p in group["params"] if p.grad is not None]
-        fresh = [p for p in active if not optimizer.state.get(p)]
         try:
             before = [(self.view(p), self.view(p.grad)) for p in active]
         except Unsupported as why:
@@ -369,11 +368,12 @@ class Tracer:
                 self.record_update(optimizer, group, recipe, active, before)
             except Unsupported as why:
                 self.give_up(str(why))
-        del fresh
 
     def record_update(self, optimizer: Any, group: Any, recipe: Any, active: Sequence[Any], before: Any) -> None:
         place = len(self.recipes)
-        self.recipes.append((optimizer, group, recipe, [optimizer.state[p].get("step") for p in active]))
+        counts = [float(optimizer.state[p]["step"].array) if recipe.counts else 0.0 for p in active]
+        classes = list(dict.fromkeys(counts))  # parameters that have made as many steps go on together
+        self.recipes.append((optimizer, group, recipe, [(classes.index(n), optimizer.state[p].get("step")) for n, p in zip(counts, active, strict=True)]))
         outputs = recipe.rule.outputs(recipe.flags)
         for index, (p, (view, grad)) in enumerate(zip(active, before, strict=True)):
             state = [optimizer.state[p][name] for name in recipe.states]
@@ -383,7 +383,7 @@ class Tracer:
             for tensor in state:
                 root = self.known.get(id(tensor.array)) or self.source(tensor, Source("captured", tensor=tensor), "state")
                 views.append(root.value.whole())
-            numbers = {name: f"{name}_{place}_{index if recipe.counts else 0}" for name in recipe.rule.params}
+            numbers = {name: f"{name}_{place}_{classes.index(counts[index])}" for name in recipe.rule.params}
             outs = [self.graph.value(p.array.shape, p.array.dtype, name) for name in recipe.rule.written]
             self.graph.add(Update(outs, exprs=outputs, operands=dict(zip(recipe.rule.arrays, views, strict=True)), numbers=numbers))
             for tensor, out in zip((p, *state), outs, strict=True):

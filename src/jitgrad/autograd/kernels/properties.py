@@ -179,9 +179,7 @@ def not_a_number(case: Case) -> None:
             outs = [x for x in case.values(args) if x.dtype.kind == "f"]
             case.gradients(args)
             if np.isnan(value) and slope[0] != 0 and outs and not any(np.isnan(x).any() for x in outs):
-                raise Failure(
-                    f"argument {place} with NaN at element 0, which the result depends on, gives no NaN"
-                )
+                raise Failure(f"argument {place} with NaN at element 0, which the result depends on, gives no NaN")
 
 
 def read_only(case: Case) -> None:

@@ -19,7 +19,7 @@ from ..._ops.kinds import Dispatch
 from ..._ops.maps import Bound
 from ..._tensor.base import wrap
 from ..._tensor.elementwise import counter_of, recording
-from ..._tensor.invoke import attach_several
+from ..._tensor.general import attach_several
 from ..._tensor.nodes import Recorded, node_class
 from ..._tensor.saved import watch
 from ..._tensor.views import edge_of, mark_inference

@@ -18,9 +18,27 @@ from .words import traced_copy
 
 _PACKAGE: Final = str(Path(__file__).parents[2])
 _TAKEN: Final = re.compile(r"(grad|result)_?\d*")  # names that the derivatives of an op use themselves
-_WHOLE: Final = frozenset(  # atoms that stay among the integers; all others make integers into floats, as torch does
-    ["add", "sub", "mul", "neg", "abs", "sign", "square", "maximum", "minimum", "clamp", "where", "floor", "ceil", "round", "trunc", "floor_divide", "fmod", "remainder", "var", "param", "const", "lt", "le", "gt", "ge", "eq", "ne", "logical_and", "logical_or", "logical_xor", "logical_not", "isnan", "isinf", "isfinite"]
-)
+# atoms that stay among the integers; all others make integers into floats, as torch does
+_WHOLE: Final = {
+    *("var", "param", "const", "add", "sub", "mul", "neg", "abs", "sign", "square", "maximum", "minimum", "clamp"),
+    *(
+        "where",
+        "floor",
+        "ceil",
+        "round",
+        "trunc",
+        "floor_divide",
+        "fmod",
+        "remainder",
+        "lt",
+        "le",
+        "gt",
+        "ge",
+        "eq",
+        "ne",
+    ),
+    *("logical_and", "logical_or", "logical_xor", "logical_not", "isnan", "isinf", "isfinite"),
+}
 
 
 class Static:
@@ -176,7 +194,7 @@ def located(error: Exception, function: Any) -> Exception:
         else TypeError
     )
     if isinstance(error, AttributeError) and isinstance(error.obj, Expr):
-        text = f"an element has no '{error.name}': write jitgrad.{error.name}(x) instead of x.{error.name}(), if there is such a function of one element"
+        text = f"an element has no '{error.name}': write jitgrad.{error.name}(x) instead of x.{error.name}(), if there is such a function"
     elif "no value while it is being recorded" in text:
         text = (
             "an element has no value while the function is traced, so it can't be an int, a float or an index here. Use jitgrad's functions, "

@@ -1,0 +1,65 @@
+"""`autograd.graph` and `Variable`: nodes, hooks over several gradients."""
+
+import pytest
+
+from tests.libraries import function, leaf
+
+
+def test_nodes(lib):
+    Node = lib.autograd.graph.Node
+    x = leaf(lib, 1.0)
+    y = x * 2
+    made = function(lib, lambda ctx, x: x * 1, lambda ctx, grad: grad).apply(x)
+    for node in (y.grad_fn, y.grad_fn.next_functions[0][0], made.grad_fn):
+        assert isinstance(node, Node)
+        assert issubclass(type(node), Node)
+    assert not isinstance(y, Node)
+    assert y.grad_fn is y.grad_fn
+    assert y.grad_fn.name() == "MulBackward0"
+
+
+def test_a_hook_over_several_gradients(lib):
+    a, b = leaf(lib, 1.0), leaf(lib, 2.0)
+    c, d = a * b, a * b
+    seen = []
+    handle = lib.autograd.graph.register_multi_grad_hook((a, b, c, d), lambda grads: seen.append([g is not None for g in grads]))
+    c.backward(retain_graph=True)
+    c.backward(inputs=(a,), retain_graph=True)
+    (c + d).backward(retain_graph=True)
+    assert seen == [[True, True, True, False], [True, False, True, False], [True] * 4]
+    handle.remove()
+    c.backward()
+    assert len(seen) == 3
+
+
+def test_values_of_such_a_hook(lib):
+    a, b = leaf(lib, 1.0), leaf(lib, 2.0)
+    seen = []
+    lib.autograd.graph.register_multi_grad_hook((a, b), lambda grads: seen.append([g.item() for g in grads]))
+    (a * b + a).backward()
+    assert seen == [[3.0, 1.0]]
+
+
+def test_a_hook_on_the_first_gradient(lib):
+    a, b = leaf(lib, 1.0), leaf(lib, 2.0)
+    c = a * b
+    seen = []
+    handle = lib.autograd.graph.register_multi_grad_hook((a, b, c), lambda grad: seen.append(grad.item()), mode="any")
+    (c * 5).backward(retain_graph=True)
+    (c * 7).backward(retain_graph=True)
+    assert seen == [5.0, 7.0]
+    handle.remove()
+    c.backward()
+    assert len(seen) == 2
+    with pytest.raises(ValueError, match="Expects mode to be one of"):
+        lib.autograd.graph.register_multi_grad_hook((a,), print, mode="some")
+
+
+def test_variable(lib):
+    Variable = lib.autograd.Variable
+    x = Variable(lib.ones(2), requires_grad=True)
+    assert isinstance(x, lib.Tensor)
+    assert isinstance(lib.ones(1), Variable)
+    assert not isinstance(3, Variable)
+    (x * 2).sum().backward()
+    assert x.grad.tolist() == [2.0, 2.0]
