@@ -15,6 +15,8 @@ for variable in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "
 for variable in ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE"):  # they choose slower kernels than the machine has
     os.environ.pop(variable, None)
 
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # an installed package has its bytecode, a checkout makes it once
+
 import pytest
 
 from benchmarks.race import Burst, Row, table

@@ -8,8 +8,7 @@ tensor(6.)
 """
 
 import importlib
-from types import ModuleType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ._core.dtypes import (
     bool_ as bool,
@@ -537,11 +536,14 @@ if TYPE_CHECKING:
     from . import optim as optim
     from . import utils as utils
 
+_COMPILER = ("compile", "export")
 _LAZY = ("nn", "optim", "utils", "interop", "testing")  # imported when first asked for: `import jitgrad` stays cheap
 
 
-def __getattr__(name: str) -> ModuleType:
+def __getattr__(name: str) -> Any:
     """Import a subpackage at its first use."""
     if name in _LAZY:
         return importlib.import_module(f"{__name__}.{name}")
+    if name in _COMPILER:
+        return importlib.import_module(f"{__name__}.compiler").__dict__[name]
     raise AttributeError(f"module '{__name__}' has no attribute '{name}'")

@@ -101,7 +101,7 @@ def test_once_differentiable_refuses_both_ways():
     x = leaf(torch, 3.0)
     (first,) = torch.autograd.grad(square.apply(x) * x, x, create_graph=True)
     for twice in (lambda: torch.autograd.grad(first, x, retain_graph=True), first.backward):
-        with pytest.raises(RuntimeError, match="trying to differentiate twice .* @once_differentiable: SquareBackward"):
+        with pytest.raises(RuntimeError, match=r"trying to differentiate twice .* @once_differentiable: SquareBackward"):
             twice()
 
 

@@ -131,6 +131,7 @@ def test_hessian(options, more):
         assert outcome(jitgrad, call) == outcome(torch, call), (function.__name__, inputs)
 
 
+@pytest.mark.filterwarnings("ignore:`torch.jit.script` is deprecated")
 def test_strategies(lib):
     functional = lib.autograd.functional
     x = lib.tensor(X)

@@ -60,7 +60,7 @@ def test_results(lib):
     assert y.detach().is_inference()
     assert y[0].is_inference()
     with pytest.raises(RuntimeError, match="Inference tensors do not track version counter"):
-        y._version  # noqa: B018
+        y._version
 
 
 def test_not_saved_for_backward(lib, made):

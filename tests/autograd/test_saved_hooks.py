@@ -95,7 +95,7 @@ def test_functions(lib):
 
 
 REFUSED = {
-    "unpack gives no tensor": (lambda x: 3, lambda x: x, TypeError, "Output of saved tensor unpack_hook expected to be a Tensor but got result of type int"),
+    "unpack gives no tensor": (lambda x: 3, lambda x: x, TypeError, "Output of saved tensor unpack_hook expected to be a Tensor but got result of"),
     "unpack gives another shape": (lambda x: x, lambda x: x[:2], RuntimeError, r"The size of tensor a \(3\) must match the size of tensor b \(2\)"),
     "pack raises": (lambda x: 1 / 0, lambda x: x, ZeroDivisionError, "division"),
 }
@@ -118,9 +118,9 @@ def test_a_pack_hook_must_not_write(lib):
             x.add_(1)
         return x
 
-    with pytest.raises(RuntimeError, match="A saved tensor pack hook is modifying its input in place"):
-        with lib.autograd.graph.saved_tensors_hooks(pack, lambda x: x):
-            leaf(lib, 1.0) * lib.ones(1)
+    hooks = lib.autograd.graph.saved_tensors_hooks(pack, lambda x: x)
+    with pytest.raises(RuntimeError, match="A saved tensor pack hook is modifying its input in place"), hooks:
+        leaf(lib, 1.0) * lib.ones(1)
 
 
 def test_disabled(lib):
@@ -130,9 +130,9 @@ def test_disabled(lib):
             pass
         with graph.disable_saved_tensors_hooks("nor here"), pytest.raises(RuntimeError, match="nor here"), graph.save_on_cpu():
             pass
-    with graph.saved_tensors_hooks(lambda x: x, lambda x: x):
-        with pytest.raises(RuntimeError, match="too late"), graph.disable_saved_tensors_hooks("too late"):
-            pass
+    hooks, disabled = graph.saved_tensors_hooks(lambda x: x, lambda x: x), graph.disable_saved_tensors_hooks("too late")
+    with hooks, pytest.raises(RuntimeError, match="too late"), disabled:
+        pass
 
 
 def test_save_on_cpu(lib):
@@ -169,7 +169,7 @@ def test_reading_after_release(lib):
     node = y.grad_fn
     y.backward()
     with pytest.raises(RuntimeError, match="Trying to backward through the graph a second time"):
-        node._saved_self  # noqa: B018
+        node._saved_self
     with pytest.raises(RuntimeError, match="Calling register_hooks on a saved tensor after it has been freed"):
         node._raw_saved_self.register_hooks(lambda x: x, lambda x: x)
 
@@ -180,7 +180,7 @@ def test_reading_after_a_write(lib):
     with lib.no_grad():
         a.add_(1)
     with pytest.raises(RuntimeError, match="modified by an inplace operation"):
-        y.grad_fn._saved_self  # noqa: B018
+        y.grad_fn._saved_self
 
 
 @pytest.mark.parametrize("op", [lambda a: a * a, lambda a: a.exp(), lambda a: a.softmax(0), lambda a: a.view(1) * a])

@@ -35,15 +35,15 @@ def build(lib, seed, hooks=False):
     if hooks:
         for k, x in enumerate(leaves):
             x.register_post_accumulate_grad_hook(lambda p, k=k: log.append(("leaf", k)))
+    steps = [
+        lambda a, b, k: [a * b], lambda a, b, k: [a + b], lambda a, b, k: [(a - b).tanh()], lambda a, b, k: [one.apply(a, k)],
+        lambda a, b, k: [one.apply(a, k)], lambda a, b, k: pair.apply(a.tanh(), b.tanh(), k), lambda a, b, k: [-a],
+        lambda a, b, k: [lib.cat([a[:1], b[1:]])], lambda a, b, k: [nothing.apply(a, k)] if choose.random() < 0.3 else [a * 0.5],
+    ]  # fmt: skip
     pool = list(leaves)
     for k in range(choose.randint(5, 40)):
         a, b = choose.choice(pool[-6:] if choose.random() < 0.7 else pool), choose.choice(pool)
-        made = [
-            lambda: [a * b], lambda: [a + b], lambda: [(a - b).tanh()], lambda: [one.apply(a, k)], lambda: [one.apply(a, k)],
-            lambda: pair.apply(a.tanh(), b.tanh(), k), lambda: [-a], lambda: [lib.cat([a[:1], b[1:]])],
-            lambda: [nothing.apply(a, k)] if choose.random() < 0.3 else [a * 0.5],
-        ][choose.randrange(9)]()  # fmt: skip
-        pool.extend(made)
+        pool.extend(choose.choice(steps)(a, b, k))
     return leaves, sum((x.sum() for x in pool[-3:]), lib.tensor(0.0)), log
 
 

@@ -64,7 +64,7 @@ def test_second_derivative_of_an_elementwise_function():
 
 def test_several_results_keywords_vmap_and_float32():
     r, phi = array(3), array(3, seed=1)
-    x, y, far = to_jax(polar)(r, phi)
+    x, _, far = to_jax(polar)(r, phi)
     np.testing.assert_allclose(x, r * jnp.cos(phi))
     assert far.dtype == bool
     np.testing.assert_allclose(jax.grad(lambda r: to_jax(polar)(r, phi)[1].sum())(r), jnp.sin(phi))

@@ -1,4 +1,5 @@
 """`elementwise`: a scalar function as an op - values, derivatives of any order, broadcasting, what is refused and where."""
+# ruff: noqa: PLW0108  (a lambda is a Python function, which what it calls is not)
 
 import math
 from math import tanh as math_tanh
@@ -103,7 +104,7 @@ def test_numbers_and_defaults():
     assert scaled(2, factor=0.5) == 1.0
     assert scaled(tensor([1.0])).tolist() == [3.0]
     assert scaled(2.0, tensor([1.0, 2.0])).tolist() == [2.0, 4.0]
-    with pytest.raises(TypeError, match="argument 'x' .* must be Tensor or number, not str"):
+    with pytest.raises(TypeError, match="argument 'x' must be Tensor or number, not str"):
         scaled("a")
     with pytest.raises(TypeError, match="missing operand 'x'"):
         scaled()
@@ -321,7 +322,9 @@ def test_out():
     assert softclip(x, out=out) is out
     assert out.tolist() == softclip(x).tolist()
     assert out._version == version + 1
-    with pytest.raises(RuntimeError, match="functions with out=... arguments don't support automatic differentiation"):
+    with pytest.raises(
+        RuntimeError, match=r"functions with out=\.\.\. arguments don't support automatic differentiation"
+    ):
         softclip(tensor([1.0, 1.0]), out=out)
     with pytest.raises(RuntimeError, match="shape"):
         softclip(x, out=tensor([0.0], grad=False))
@@ -443,10 +446,14 @@ def test_a_value_that_keeps_changing_is_mentioned_once():
     exec("def f(x):\n    return x * t", scope)
     f = elementwise(scope["f"], name="f")
     x = jitgrad.ones(1, dtype=jitgrad.int64)  # integers are interpreted: nothing is compiled 40 times
-    with pytest.warns(
-        RuntimeWarning, match=r"f was traced and compiled 32 times .* \(t\): make it a keyword-only argument"
-    ) as caught:
+
+    def calls():
         for k in range(40):
             scope["t"] = k
             assert f(x).item() == k
+
+    with pytest.warns(
+        RuntimeWarning, match=r"f was traced .* 32 times .* \(t\): make it a keyword-only argument"
+    ) as caught:
+        calls()
     assert len(caught) == 1

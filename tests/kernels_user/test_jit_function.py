@@ -1,4 +1,5 @@
 """`jit_function`: values, gradients, the contract, and what the graph makes of it."""
+# ruff: noqa: PLW0108  (a lambda is a Python function, which what it calls is not)
 
 import gc
 import weakref
@@ -566,7 +567,7 @@ def test_a_wrong_forward_is_named(forward, message):
 
 
 def test_declarations_that_make_no_sense():
-    with pytest.raises(TypeError, match="forward must be a Python function or one made by numba.njit, not int"):
+    with pytest.raises(TypeError, match=r"forward must be a Python function or one made by numba\.njit, not int"):
         jit_function(3)
     with pytest.raises(TypeError, match=r"takes a variable number of arguments \(\*xs\)"):
         jit_function(lambda *xs: xs)

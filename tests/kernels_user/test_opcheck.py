@@ -129,7 +129,7 @@ def test_a_swallowed_nan():
             y[i] = x[i] if x[i] > 0 else 0.0
         return y
 
-    op = jit_function(relu, lambda grad, x, y: np.where(x > 0, grad, 0.0))
+    op = jit_function(relu, lambda grad, x, y: np.where(x > 0, grad, np.zeros_like(grad)))
     found = failing(op, tensor([1.0, -2.0, 3.0]))
     assert (
         "argument 0 with NaN at element 0, which the result depends on, gives no NaN" in found["NaN and infinity"].words
@@ -145,9 +145,7 @@ def test_writes_aliases_and_read_only_arguments():
     found = failing(writer, x(), skip=only("writes into arguments", "read-only arguments"))
     assert "forward writes into argument 0" in found["writes into arguments"].words
     assert "raises ValueError" in found["read-only arguments"].words
-    alias = failing(
-        lambda x: jitgrad.from_numpy(x.detach().numpy()) + 0.0 if False else Same.apply(x), x(), skip=only("aliasing")
-    )
+    alias = failing(Same.apply, x(), skip=only("aliasing"))
     assert "output 0 shares memory with argument 0" in alias["aliasing"].words
     assert "aliasing" not in failing(lambda x: x[1:], x(), skip=only("aliasing"))  # a view, and known as one
 

@@ -185,8 +185,8 @@ def test_writes_to_what_is_saved(lib):
         (lambda F, t: F.nll_loss(t.ones(2, 3), t.tensor([0, 1, 2])), ValueError, r"Expected input batch_size \(2\) to match target batch_size \(3\)"),
         (lambda F, t: F.nll_loss(t.ones(2, 3), t.tensor([0.0, 1.0])), RuntimeError, "expected target dtype to be Long or Byte, but got Float"),
         (lambda F, t: F.cross_entropy(t.ones(2, 3), t.tensor([0, 1]), t.ones(2)), RuntimeError, "for all 3 classes or no classes"),
-        (lambda F, t: F.cross_entropy(t.ones(2, 3), t.ones(2, 3), ignore_index=1), RuntimeError, "ignore_index is not supported for floating point target"),
-        (lambda F, t: F.cross_entropy(t.ones(2, 3), t.tensor([0, 1]), label_smoothing=2.0), RuntimeError, "label_smoothing must be between 0.0 and 1.0"),
+        (lambda F, t: F.cross_entropy(t.ones(2, 3), t.ones(2, 3), ignore_index=1), RuntimeError, "ignore_index is not supported"),
+        (lambda F, t: F.cross_entropy(t.ones(2, 3), t.tensor([0, 1]), label_smoothing=2.0), RuntimeError, "label_smoothing must be between"),
         (lambda F, t: F.cross_entropy(t.ones(2, 3, 4, 4), t.zeros(2, 4).long()), RuntimeError, "only batches of spatial targets supported"),
     ],
 )

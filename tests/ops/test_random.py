@@ -27,7 +27,7 @@ def test_seed_and_state(lib):
         assert lib.manual_seed(seed).initial_seed() == 2**64 - 1
     with pytest.raises(ValueError, match="Overflow"):
         lib.manual_seed(2**64)
-    with pytest.raises(TypeError, match="RNG state must be a torch.ByteTensor"):
+    with pytest.raises(TypeError, match=r"RNG state must be a torch\.ByteTensor"):
         lib.set_rng_state(lib.zeros(3))
     with pytest.raises(RuntimeError, match="the input RNG state size to be 3"):
         lib.set_rng_state(lib.zeros(3, dtype=lib.uint8))

@@ -129,8 +129,9 @@ def test_axes_of_length_zero(lib):
 
 def test_zero_d(lib):
     x = lib.tensor(3.0, requires_grad=True)
-    for call in (lambda x: x.sum(0), lambda x: x.mean(-1), lambda x: x.max(0).values, lambda x: x.cumsum(0), lambda x: x.prod(0), lambda x: x.amax(0)):
-        result = call(x)
+    for name in ("sum", "mean", "max", "cumsum", "prod", "amax"):
+        result = getattr(x, name)(0)
+        result = result.values if name == "max" else result
         assert (result.shape, result.item()) == ((), 3)
         x.grad = None
         result.backward()
@@ -196,6 +197,9 @@ def test_result_dtypes(lib):
     wide = x.sum(dtype=lib.float64)
     wide.backward()
     assert (wide.dtype, x.grad.dtype) == (lib.float64, lib.float32)
+    assert (x.sum(dtype=float).dtype, small.mean(dtype=float).dtype, small.prod(dtype=int).dtype) == (lib.float64, lib.float64, lib.int64)
+    with pytest.raises(TypeError, match="dtype"):
+        x.sum(dtype="float32")
 
 
 def test_float16_sums_are_wide(lib):

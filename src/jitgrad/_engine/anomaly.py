@@ -86,8 +86,8 @@ def explain(node: Node) -> None:
     while parent is not None:
         held = parent.rare
         if held is None or held.traceback is None:
-            warnings.warn(f"\n\nPrevious calculation was induced by {parent.name()}. No forward pass information available. Enable detect anomaly during "
-                          "forward pass for more information.", UserWarning, stacklevel=4)  # fmt: skip
+            warnings.warn(f"\n\nPrevious calculation was induced by {parent.name()}. No forward pass information available. "
+                          "Enable detect anomaly during forward pass for more information.", UserWarning, stacklevel=4)  # fmt: skip
             return
         warnings.warn(f"\n\nPrevious calculation was induced by {parent.name()}. Traceback of forward call that induced the previous calculation:\n"
                       f"{held.traceback}", UserWarning, stacklevel=4)  # fmt: skip

@@ -65,6 +65,8 @@ def give(edge: Node, grad: Any, heap: list[tuple[int, Node]], leaves: list[Node]
                 heappush(heap, (STOP.number, STOP))
         else:
             heappush(heap, (edge.number, edge))
+    elif getrefcount(held) <= ALONE_IN_BUFFER and held is not grad:
+        edge.meta.k[ADD_INTO](held, grad)
     else:
         edge.buf = total(held, grad)
 
@@ -110,6 +112,16 @@ def unfinished(pending: list[Pending], heap: list[tuple[int, Node]], leaves: lis
     return pending
 
 
+def finish(leaves: list[Any]) -> None:
+    """Hand the leaves their sums."""
+    with ACCUMULATE:
+        for leaf in leaves:
+            grad = leaf.buf
+            leaf.buf = None
+            alone = getrefcount(grad) <= ALONE_HERE  # before the call: its arguments are references too
+            leaf.accept(grad, alone)
+
+
 def run(root: Node, grad: Any, keep: bool) -> list[Pending] | None:
     """Send a gradient through the graph below `root` and add to the leaves' `.grad`.
 
@@ -141,41 +153,17 @@ def run(root: Node, grad: Any, keep: bool) -> list[Pending] | None:
                         give(edge, part, heap, leaves)
                 part = None
             grad = None
+            if second is not None:
+                give(node.e1, second, heap, leaves)
+                second = None
             if first is not None:
                 edge = node.e0
-                held = edge.buf
-                if held is None:
+                if edge.buf is None and edge.number != LEAF:  # a chain: no need for the heap
                     edge.buf = first
-                    if edge.number == LEAF:
-                        leaves.append(edge)
-                        if edge.rare is not None:
-                            heappush(heap, (STOP.number, STOP))
-                    else:
-                        after = edge
-                elif getrefcount(held) <= ALONE_IN_BUFFER and held is not first:
-                    edge.meta.k[ADD_INTO](held, first)
+                    after = edge
                 else:
-                    edge.buf = total(held, first)
+                    give(edge, first, heap, leaves)
                 first = None
-            if second is not None:
-                edge = node.e1
-                held = edge.buf
-                if held is None:
-                    edge.buf = second
-                    if edge.number == LEAF:
-                        leaves.append(edge)
-                        if edge.rare is not None:
-                            heappush(heap, (STOP.number, STOP))
-                    elif after is None:
-                        after = edge
-                    else:
-                        heappush(heap, (edge.number, edge))
-                elif getrefcount(held) <= ALONE_IN_BUFFER and held is not second:
-                    edge.meta.k[ADD_INTO](held, second)
-                else:
-                    edge.buf = total(held, second)
-                second = None
-            held = None
             if heap:
                 if after is None or heap[0][0] < after.number:
                     if after is not None:
@@ -188,12 +176,7 @@ def run(root: Node, grad: Any, keep: bool) -> list[Pending] | None:
                 return unfinished([], [*heap, (0, node)], leaves)
             grad = node.buf
             node.buf = None
-        with ACCUMULATE:
-            for leaf in leaves:
-                grad = leaf.buf
-                leaf.buf = None
-                alone = getrefcount(grad) <= ALONE_HERE  # before the call: its arguments are references too
-                leaf.accept(grad, alone)
+        finish(leaves)
         return None
     except Undefined as stop:
         return unfinished(stop.pending(node), heap, leaves)

@@ -139,7 +139,7 @@ class Node:
         return f"<{type(self).__name__} object at {id(self):#x}>"
 
 
-class Undefined(Exception):  # noqa: N818
+class Undefined(Exception):
     """Raised by `apply` where a node has no gradient for an input that has a history; `results` are those that it has."""
 
     def __init__(self, results: Sequence[Any]) -> None:

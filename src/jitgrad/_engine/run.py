@@ -33,7 +33,8 @@ class Gradient(Protocol):
 
 class Run:
     """One backward. `captures` maps an output of a node to the places in the result that want its gradient, `accumulate` names nodes
-    (leaves, mostly) to be run; where one of the two is given, only what lies between the roots and them is run."""
+    (leaves, mostly) to be run; where one of the two is given, only what lies between the roots and them is run.
+    """
 
     def __init__(self, keep: bool, create_graph: bool, captures: dict[Output, list[int]] | None = None,
                  accumulate: frozenset[Node] = frozenset()) -> None:  # fmt: skip

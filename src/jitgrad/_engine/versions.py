@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
+from collections.abc import Iterable
 from typing import Any, Final
 
 WRITES = 0
@@ -43,3 +44,14 @@ def bump(version: Version) -> None:
         version.count += 1
         version.last = WRITES
         version.history.append(WRITES)
+
+
+def bump_all(versions: Iterable[Version]) -> None:
+    """Count one write to each of several storages, made together."""
+    global WRITES
+    with _GUARD:
+        WRITES = epoch = WRITES + 1
+        for version in versions:
+            version.count += 1
+            version.last = epoch
+            version.history.append(epoch)

@@ -9,19 +9,24 @@ from typing import Any, Final
 
 import numpy as np
 
+from .._core.dtypes import bool_, float64, int64
 from .._core.dtypes import dtype as Dtype
 from .._core.shapes import wrap_dims
 from .kinds import Array, Tensor
 
 Shape = tuple[int, ...]
 SINGLE, DOUBLE, HALF, LONG = np.dtype(np.float32), np.dtype(np.float64), np.dtype(np.float16), np.dtype(np.int64)
+PYTHON_TYPES: Final[dict[Any, Dtype]] = {float: float64, int: int64, bool: bool_}
 COMPILED: Final = "fd"  # the dtypes that kernels are compiled for; others are NumPy's
 
 
 def axes_of(dim: Any, ndim: int) -> Shape:
     """The axes named by an int, a sequence or None, ascending; None and an empty sequence stand for all of them."""
-    if dim is None:
-        return tuple(range(ndim))
+    return _axes(tuple(dim) if isinstance(dim, list) else dim, ndim)
+
+
+@functools.lru_cache(maxsize=1024)
+def _axes(dim: Any, ndim: int) -> Shape:
     dims = wrap_dims(dim, ndim)
     return tuple(sorted(dims)) if dims and ndim else tuple(range(ndim))
 
@@ -73,7 +78,17 @@ def in_half(function: Callable[..., Array]) -> Callable[..., Array]:
     return call
 
 
-def check_dtype_argument(function: str, dtype: Any) -> None:
-    """TypeError unless `dtype` is a dtype or None."""
-    if dtype is not None and not isinstance(dtype, Dtype):
+def kind_of(function: str, dtype: Any) -> Dtype | None:
+    """The dtype of a `dtype=` argument, which may also be one of Python's number types, or None. TypeError for anything else."""
+    if dtype is None or isinstance(dtype, Dtype):
+        return dtype
+    found = PYTHON_TYPES.get(dtype) if isinstance(dtype, type) else None
+    if found is None:
         raise TypeError(f"{function}(): argument 'dtype' must be torch.dtype, not {type(dtype).__name__}")
+    return found
+
+
+def native(function: str, dtype: Any) -> Any:
+    """The same as NumPy's dtype, or None."""
+    kind = kind_of(function, dtype)
+    return None if kind is None else kind.numpy

@@ -15,7 +15,7 @@ from .._core.dtypes import Category, result_dtype
 from .._core.shapes import broadcast_shapes
 from .._expr import Expr, param, substitute, trace, var
 from .._expr import scalar as s
-from .._kernels.maps import map_kernel
+from .._kernels.maps import map_kernel, reserve_kernel
 from .._kernels.reduced import sum_kernel
 from .._kernels.registry import Kernel
 from .axes import HALF, SINGLE
@@ -62,6 +62,11 @@ class Pointwise:
             found = self.backs[needs] = reads, map_kernel(f"{self.name}_mean_backward_{tag}", outputs, reads, params, frozenset(), strided=False)
         return found
 
+    def reserve(self, needs: tuple[bool, bool]) -> int:
+        """The number of the kernel of the needed gradients, of a loss with one param, registered before anything is derived."""
+        tag = "".join("nx"[need] for need in needs)
+        return reserve_kernel(f"{self.name}_mean_backward_{tag}", "bbss" + "b" * needs.count(True), lambda: self.back(needs)[1]).index
+
     def fused(self, grad: Array, named: dict[str, Array], numbers: tuple[float, ...], reduction: str,
               needs: tuple[bool, ...]) -> tuple[Array | None, ...]:  # fmt: skip
         """The gradients of input and target."""
@@ -90,8 +95,8 @@ class Pointwise:
                       for k, need in enumerate(needs)])  # fmt: skip
 
 
-def distance(node: str, name: str, function: Callable[..., Expr]) -> Any:
-    """The op of a loss of input, target and a number."""
+def distance(node: str, name: str, function: Callable[..., Expr]) -> tuple[Any, Pointwise]:
+    """The op of a loss of input, target and a number, and what it is computed by."""
     loss = Pointwise(name, node, function, ("input", "target"), ("number",))
 
     @general(node=node, saves=("input", "target"), name=f"_{name}")
@@ -106,8 +111,7 @@ def distance(node: str, name: str, function: Callable[..., Expr]) -> Any:
     def _(grad: Array, input: Array, target: Array, reduction: str, number: float, needs: tuple[bool, ...]) -> Any:
         return loss.fused(grad, {"input": input, "target": target}, (number,), reduction, needs)
 
-    op.loss = loss
-    return op
+    return op, loss
 
 
 def smooth_l1(input: Expr, target: Expr, number: Expr) -> Expr:
@@ -120,9 +124,9 @@ def huber(input: Expr, target: Expr, number: Expr) -> Expr:
     return s.where(away <= number, 0.5 * s.square(away), number * (away - 0.5 * number))
 
 
-mse_op = distance("MseLossBackward0", "mse_loss", lambda input, target, number: s.square(input - target))
-smooth_l1_op = distance("SmoothL1LossBackward0", "smooth_l1_loss", smooth_l1)
-huber_op = distance("HuberLossBackward0", "huber_loss", huber)
+mse_op, MSE = distance("MseLossBackward0", "mse_loss", lambda input, target, number: s.square(input - target))
+smooth_l1_op, SMOOTH_L1 = distance("SmoothL1LossBackward0", "smooth_l1_loss", smooth_l1)
+huber_op, HUBER = distance("HuberLossBackward0", "huber_loss", huber)
 
 
 def together(kernel: str, input: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:

@@ -13,7 +13,7 @@ from .._core.shapes import wrap_dims
 from .._expr import var
 from .._kernels import reductions as kernels
 from .._kernels.reduced import BLOCK, middle_kernel, sum_kernel
-from .axes import COMPILED, HALF, LONG, SINGLE, Shape, arranged, axes_of, kept_shape
+from .axes import COMPILED, HALF, LONG, SINGLE, Shape, arranged, axes_of, kept_shape, kind_of, native
 from .kinds import Array, Tensor, composite, general, linear
 
 SUM, SUM_MIDDLE = sum_kernel("elements", var("x"), ("x",)), middle_kernel("elements", var("x"))
@@ -22,31 +22,35 @@ SUM, SUM_MIDDLE = sum_kernel("elements", var("x"), ("x",)), middle_kernel("eleme
 # ---------------------------------------------------------------- sum and mean
 def total(array: Array, divisor: float, kind: Any) -> Array:
     """The sum of all elements / divisor as a 0-d array. `kind`: the dtype to sum in, None for the usual one."""
-    kind = kind or (array.dtype if array.dtype.kind == "f" else LONG)
-    if array.dtype is not kind and array.dtype != kind:
-        array = array.astype(kind)
-    if kind == HALF:
-        return total(array.astype(SINGLE), divisor, None).astype(HALF)
-    if kind.char not in COMPILED:
-        return np.asarray(array.sum(dtype=kind))
-    out = np.empty((), kind)
+    if kind is not None or array.dtype.char not in COMPILED:
+        array = summand(array, kind)
+        if array.dtype == HALF:
+            return total(array.astype(SINGLE), divisor, None).astype(HALF)
+        if array.dtype.char not in COMPILED:
+            return np.asarray(array.sum(dtype=array.dtype))
+    kind, out = array.dtype, np.empty((), array.dtype)
     SUM[kind](array if array.flags.c_contiguous else array.ravel(order="K"), divisor, out)
     return out
 
 
 def totals(array: Array, dims: Shape, keepdim: bool, divisor: float, kind: Any) -> Array:
     """The sums over some axes / divisor."""
-    kind = kind or (array.dtype if array.dtype.kind == "f" else LONG)
-    if array.dtype != kind:
-        array = array.astype(kind)
-    if kind == HALF:
-        return totals(array.astype(SINGLE), dims, keepdim, divisor, None).astype(HALF)
-    if kind.char not in COMPILED:
-        return np.asarray(array.sum(dims, kind, keepdims=keepdim))
-    out = np.empty(kept_shape(array.shape, dims, keepdim), kind)
+    if kind is not None or array.dtype.char not in COMPILED:
+        array = summand(array, kind)
+        if array.dtype == HALF:
+            return totals(array.astype(SINGLE), dims, keepdim, divisor, None).astype(HALF)
+        if array.dtype.char not in COMPILED:
+            return np.asarray(array.sum(dims, array.dtype, keepdims=keepdim))
+    out = np.empty(kept_shape(array.shape, dims, keepdim), array.dtype)
     array, outer, n, inner = arranged(array, dims)
-    SUM_MIDDLE[kind](array, outer, n, inner, divisor, np.empty(min(inner, BLOCK)), out)
+    SUM_MIDDLE[array.dtype](array, outer, n, inner, divisor, np.empty(min(inner, BLOCK)), out)
     return out
+
+
+def summand(array: Array, kind: Any) -> Array:
+    """The array in the dtype it is summed in: its own, int64 for integers and bools, or the one asked for."""
+    kind = kind or (array.dtype if array.dtype.kind == "f" else LONG)
+    return array if array.dtype == kind else array.astype(kind)
 
 
 def spread(grad: Array, shape: Shape, dims: Shape) -> Array:
@@ -121,7 +125,7 @@ def sum_(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = 
 
     Integers and bools are summed in int64; with `dtype` the input is cast first. Node: SumBackward0, SumBackward1 along axes.
     """
-    kind = None if dtype is None else dtype.numpy
+    kind = native("sum", dtype)
     if dim is None and not keepdim:
         return sum_all_op(input, kind)
     return sum_dims_op(input, axes_of(dim, input.ndim), check_flag("sum", keepdim), kind)
@@ -133,7 +137,7 @@ def mean(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = 
 
     With `dtype` the input is cast first. RuntimeError for integers and bools.
     """
-    kind = (dtype or input.meta.kind)
+    kind = kind_of("mean", dtype) or input.meta.kind
     if not kind.is_floating_point:
         what = "Input dtype" if dtype is None else "Optional dtype"
         raise RuntimeError(f"mean(): could not infer output dtype. {what} must be either a floating point or complex dtype. Got: {kind.scalar_name}")

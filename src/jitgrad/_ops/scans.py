@@ -8,7 +8,7 @@ import numpy as np
 
 from .._core.shapes import wrap_dim
 from .._kernels import reductions as kernels
-from .axes import COMPILED, HALF, LONG, SINGLE, Shape, arranged, in_half, kept_shape
+from .axes import COMPILED, HALF, LONG, SINGLE, Shape, arranged, in_half, kept_shape, native
 from .kinds import Array, Tensor, composite, general, linear
 from .reductions import check_flag
 
@@ -45,7 +45,7 @@ def _(grad: Array, dim: int) -> Array:
 @composite(inplace="write", numpy=True)
 def cumsum(input: Tensor, dim: int, *, dtype: Any = None) -> Tensor:
     """Sums of the elements up to each one along `dim`; integers and bools in int64, or in `dtype`."""
-    return cumsum_op(input, wrap_dim(dim, input.ndim), None if dtype is None else dtype.numpy)
+    return cumsum_op(input, wrap_dim(dim, input.ndim), native("cumsum", dtype))
 
 
 # ---------------------------------------------------------------- products
@@ -127,7 +127,7 @@ def _(grad: Tensor, input: Tensor, dim: int) -> Tensor:
 @composite(inplace="write", numpy=True)
 def cumprod(input: Tensor, dim: int, *, dtype: Any = None) -> Tensor:
     """Products of the elements up to each one along `dim`; integers and bools in int64, or in `dtype`."""
-    return cumprod_op(input, wrap_dim(dim, input.ndim), None if dtype is None else dtype.numpy)
+    return cumprod_op(input, wrap_dim(dim, input.ndim), native("cumprod", dtype))
 
 
 def product(array: Array, dims: Shape, keepdim: bool, kind: Any) -> Array:
@@ -173,7 +173,7 @@ def others(input: Tensor, dim: int) -> Tensor:
 @composite(numpy=True)
 def prod(input: Tensor, dim: int | None = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
     """Product of all elements or along `dim`; integers and bools in int64, or in `dtype`."""
-    kind = None if dtype is None else dtype.numpy
+    kind = native("prod", dtype)
     if dim is None:
         return prod_all_op(input, kind)
     return prod_dim_op(input, wrap_dim(dim, input.ndim), check_flag("prod", keepdim), kind)

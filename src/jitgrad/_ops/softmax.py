@@ -8,13 +8,13 @@ import numpy as np
 
 from .._core.shapes import wrap_dim
 from .._kernels import softmax as kernels
-from .axes import HALF, SINGLE, arranged
+from .axes import HALF, SINGLE, arranged, kind_of
 from .kinds import Array, Tensor, composite, general
 
 
 def normalised(array: Array, dim: int, logarithm: bool) -> Array:
     """Softmax along an axis, or its logarithm."""
-    if array.dtype == HALF:
+    if array.dtype.char == "e":
         return normalised(array.astype(SINGLE), dim, logarithm).astype(HALF)
     out = np.empty(array.shape, array.dtype)
     array, outer, n, inner = arranged(array, (dim,) if array.ndim else ())
@@ -28,7 +28,7 @@ def normalised(array: Array, dim: int, logarithm: bool) -> Array:
 
 def normalised_back(grad: Array, result: Array, dim: int, logarithm: bool) -> Array:
     """The gradient of the input."""
-    if grad.dtype == HALF:
+    if grad.dtype.char == "e":
         return normalised_back(grad.astype(SINGLE), result.astype(SINGLE), dim, logarithm).astype(HALF)
     out = np.empty(grad.shape, grad.dtype)
     grad, outer, n, inner = arranged(grad, (dim,) if grad.ndim else ())
@@ -73,8 +73,8 @@ def _(grad: Array, result: Array, dim: int) -> Array:
 @composite
 def softmax(input: Tensor, dim: int, dtype: Any = None) -> Tensor:
     """exp(input) / its sum along `dim`, without overflow. With `dtype` the input is cast first."""
-    if dtype is not None and dtype is not input.meta.kind:
-        input = input.to(dtype)
+    if dtype is not None:
+        input = input.to(kind_of("softmax", dtype))
     if not input.meta.kind.is_floating_point:
         refuse("softmax", input, dim)
     return softmax_op(input, wrap_dim(dim, input.ndim))
@@ -83,8 +83,8 @@ def softmax(input: Tensor, dim: int, dtype: Any = None) -> Tensor:
 @composite
 def log_softmax(input: Tensor, dim: int, dtype: Any = None) -> Tensor:
     """The logarithm of `softmax`, computed as input - logsumexp(input). With `dtype` the input is cast first."""
-    if dtype is not None and dtype is not input.meta.kind:
-        input = input.to(dtype)
+    if dtype is not None:
+        input = input.to(kind_of("log_softmax", dtype))
     if not input.meta.kind.is_floating_point:
         refuse("log_softmax", input, dim)
     return log_softmax_op(input, wrap_dim(dim, input.ndim))

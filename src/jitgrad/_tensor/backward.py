@@ -62,7 +62,8 @@ def backward(tensors: Any, grad_tensors: Any = None, retain_graph: bool | None =
     if grad_variables is not None:
         warnings.warn("`grad_variables` is deprecated. Use `grad_tensors` instead.", FutureWarning, stacklevel=2)
         if grad_tensors is not None:
-            raise RuntimeError("`grad_tensors` and `grad_variables` (deprecated) arguments both passed to `backward()`. Please only use `grad_tensors`.")
+            raise RuntimeError("`grad_tensors` and `grad_variables` (deprecated) arguments both passed to `backward()`. "
+                               "Please only use `grad_tensors`.")  # fmt: skip
         grad_tensors = grad_variables
     wanted = None if inputs is None else inputs_of(inputs, "backward")
     outputs = as_tuple(tensors)
@@ -92,8 +93,8 @@ def grad(outputs: Any, inputs: Any, grad_outputs: Any = None, retain_graph: bool
     outs = as_tuple(outputs)
     wanted = inputs_of(inputs, "grad")
     if not only_inputs:
-        warnings.warn("only_inputs argument is deprecated and is ignored now (defaults to True). To accumulate gradient for other parts of the graph, "
-                      "please use torch.autograd.backward.", FutureWarning, stacklevel=2)  # fmt: skip
+        warnings.warn("only_inputs argument is deprecated and is ignored now (defaults to True). To accumulate gradient for other "
+                      "parts of the graph, please use torch.autograd.backward.", FutureWarning, stacklevel=2)  # fmt: skip
     seeds = seeds_of(outs, grad_outputs, is_grads_batched)
     keep = create_graph if retain_graph is None else retain_graph
     edges = [captured_edge(x) for x in wanted]
@@ -104,8 +105,8 @@ def grad(outputs: Any, inputs: Any, grad_outputs: Any = None, retain_graph: bool
                 raise RuntimeError("materialize_grads cannot be used when the given input is a GradientEdge")
             results[index] = wrap(np.zeros(x.meta.shape, x.meta.dtype)).requires_grad_(create_graph)
         elif result is None and not unused:
-            raise RuntimeError(f"The differentiated Tensor at index {index} appears to not have been used in the graph. Set allow_unused=True if this "
-                               "is the desired behavior.")  # fmt: skip
+            raise RuntimeError(f"The differentiated Tensor at index {index} appears to not have been used in the graph. "
+                               "Set allow_unused=True if this is the desired behavior.")  # fmt: skip
     return dict(zip(inputs, results, strict=True)) if isinstance(inputs, dict) else tuple(results)
 
 
@@ -221,7 +222,7 @@ def check_shape(grad: Any, meta: Any, index: int, batched: bool) -> None:
         return
     where = f"grad_output[{index}] has a shape of {shape} and output[{index}] has a shape of {type(shape)(meta.shape)}."
     if batched:
-        raise RuntimeError("If `is_grads_batched=True`, we interpret the first dimension of each grad_output as the batch dimension. The sizes of the "
-                           "remaining dimensions are expected to match the shape of corresponding output, but a mismatch was detected: "
+        raise RuntimeError("If `is_grads_batched=True`, we interpret the first dimension of each grad_output as the batch dimension. The sizes of "
+                           "the remaining dimensions are expected to match the shape of corresponding output, but a mismatch was detected: "
                            f"{where} If you only want some tensors in `grad_output` to be considered batched, consider using vmap.")  # fmt: skip
     raise RuntimeError(f"Mismatch in shape: {where}")

@@ -78,7 +78,8 @@ class Fields:
     def shown(self) -> Any:
         """The node, about to be seen by the user."""
         if not isinstance(self, Shown):
-            self.__class__ = shown_class(type(self))  # type: ignore[assignment]
+            kind: Any = type(self)
+            self.__class__ = shown_class(kind)
         return self
 
 

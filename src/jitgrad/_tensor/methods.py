@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from .._core.dtypes import dtype as Dtype
 from .._core.hooks import RemovableHandle
 from .._core.meta import meta_of
 from .._core.shapes import Size
@@ -139,7 +138,8 @@ class TensorMethods(WriteMethods):
         if self.rare is not None and self.rare.base is not None:
             raise RuntimeError("Can't detach views in-place. Use detach() instead. If you are using DistributedDataParallel (DDP) for training, and "
                                "gradient_as_bucket_view is set as True, gradients are views of DDP buckets, and hence detach_() cannot be called on "
-                               "these gradients. To fix this error, please refer to the Optimizer.zero_grad() function in torch/optim/optimizer.py as a solution.")  # fmt: skip
+                               "these gradients. To fix this error, please refer to the Optimizer.zero_grad() function in "
+                               "torch/optim/optimizer.py as a solution.")  # fmt: skip
         self.fn = None
         return self
 
@@ -370,8 +370,8 @@ def check_grad(tensor: Any, value: Any) -> None:
     if value is tensor:
         raise RuntimeError("can't assign Variable as its own grad")
     if value.meta.dtype != tensor.meta.dtype:
-        raise RuntimeError(f"attempting to assign a gradient with dtype '{value.meta.kind.name}' to a tensor with grad_dtype '{tensor.meta.kind.name}'. "
-                           "The gradient must match the tensor's grad_dtype (defaults to the tensor's dtype).")  # fmt: skip
+        raise RuntimeError(f"attempting to assign a gradient with dtype '{value.meta.kind.name}' to a tensor with "
+                           f"grad_dtype '{tensor.meta.kind.name}'. The gradient must match the tensor's grad_dtype (defaults to the tensor's dtype).")  # fmt: skip
     if value.meta.shape != tensor.meta.shape:
         raise RuntimeError(f"assigned grad has data of a different size, expected {list(tensor.meta.shape)} got {list(value.meta.shape)}")
 

@@ -22,8 +22,9 @@ from .planned import PlannedNode
 
 empty = np.empty
 SUM, MSE, CROSS_ENTROPY, CROSS_ENTROPY_BACKWARD = (
-    reductions.SUM.index, losses.mse_op.loss.total.index, kernels.cross_entropy.index, kernels.cross_entropy_backward.index,
+    reductions.SUM.index, losses.MSE.total.index, kernels.cross_entropy.index, kernels.cross_entropy_backward.index,
 )  # fmt: skip
+MSE_BACK_X, MSE_BACK_Y, MSE_BACK_XY = (losses.MSE.reserve(needs) for needs in ((True, False), (False, True), (True, True)))
 SCALARS: dict[Meta, Meta] = {}  # a Meta to that of one number of the same dtype
 NO_WEIGHT = {np.dtype(kind): np.empty(0, kind) for kind in (np.float32, np.float64)}
 CODES = {"mean": 1, "sum": 2}
@@ -172,13 +173,13 @@ class MseLossBackward0(PlannedNode):
         scale = grad.item() / self.divisor
         gx = empty(m.shape, m.dtype)
         if self.e1 is None:
-            m.k[self.op.loss.back((True, False))[1].index](x, y, scale, 0.0, gx)
+            m.k[MSE_BACK_X](x, y, scale, 0.0, gx)
             return gx, None
         if self.e0 is None:
-            m.k[self.op.loss.back((False, True))[1].index](x, y, scale, 0.0, gx)
+            m.k[MSE_BACK_Y](x, y, scale, 0.0, gx)
             return None, gx
         gy = empty(m.shape, m.dtype)
-        m.k[self.op.loss.back((True, True))[1].index](x, y, scale, 0.0, gx, gy)
+        m.k[MSE_BACK_XY](x, y, scale, 0.0, gx, gy)
         return gx, gy
 
 
@@ -194,12 +195,16 @@ def mse_loss(input: Any, target: Any, reduction: str = "mean") -> Any:
     out = empty((), m.dtype)
     divisor = float(m.numel) if reduction == "mean" else 1.0
     m.k[MSE](x, y, 0.0, divisor, out)
-    t = finished(out, m)
+    t = TensorBase.kind()
+    t.array = out
+    t.meta = SCALARS.get(m) or scalar_meta(m)
+    t.vc = t.rare = None
     p = input.fn
     q = target.fn
     if (p is None and q is None) or (modes.NO_GRAD and not modes.grad_enabled()):
+        t.fn = None
         return t
-    n = MseLossBackward0()
+    t.fn = n = MseLossBackward0()
     n.e0 = p
     n.e1 = q
     n.s0 = x
@@ -211,7 +216,10 @@ def mse_loss(input: Any, target: Any, reduction: str = "mean") -> Any:
     n.like = m
     n.divisor = divisor
     n.reduction = reduction
-    recorded(t, n)
+    n.meta = t.meta
+    n.epoch = versions.WRITES
+    n.number = next_number()
+    n.buf = n.vc = n.rare = None
     return t
 
 
@@ -230,7 +238,7 @@ class NllLossBackward0(PlannedNode):
     arity = 1
     op = classes.cross_entropy_op
     kept: ClassVar = {"s0": "input", "s1": "target"}
-    e1: ClassVar[None] = None
+    e1: ClassVar[None] = None  # type: ignore[misc]
 
     @property
     def statics(self) -> dict[str, Any]:  # type: ignore[override]

@@ -183,12 +183,13 @@ class SavedTensor:
                             "1. (self: SavedTensor, arg0: collections.abc.Callable, arg1: collections.abc.Callable) -> None")  # fmt: skip
         value = self._read()
         if value is RELEASED:
-            raise RuntimeError("Calling register_hooks on a saved tensor after it has been freed. Saved intermediate values of the graph are freed when "
-                               "you call .backward() or autograd.grad(). Specify retain_graph=True if you need to backward through the graph a second "
-                               "time or if you need to access saved variables after calling backward.")  # fmt: skip
+            raise RuntimeError("Calling register_hooks on a saved tensor after it has been freed. Saved intermediate values of the graph are freed "
+                               "when you call .backward() or autograd.grad(). Specify retain_graph=True if you need to backward through the graph a "
+                               "second time or if you need to access saved variables after calling backward.")  # fmt: skip
         if value is None:
             raise RuntimeError("Calling register_hooks on a saved tensor with value None is forbidden")
         if type(value) is Packed:
-            raise RuntimeError("Calling register_hooks on a saved tensor whose hooks have already been set. Hint: only one pair of hooks is allowed at a time.")
+            raise RuntimeError("Calling register_hooks on a saved tensor whose hooks have already been set. "
+                               "Hint: only one pair of hooks is allowed at a time.")  # fmt: skip
         tensor = self._tensor()
         self._write(pack_with(pack_hook, unpack_hook, tensor, tensor.detach(), self._node))

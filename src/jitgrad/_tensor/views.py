@@ -69,9 +69,9 @@ def creation_refusal(view: Any, what: str) -> RuntimeError:
         text = f"A view was created in {mode} mode and {what} modified inplace" + ("" if how in _MODES else " with grad mode enabled")
     if how in _MODES and edge is None:
         mode, outside = _MODES[how]
-        return RuntimeError(f"{text} {outside}. Given that this use case is ambiguous and error-prone, it is forbidden. You can clarify your code by "
-                            f"moving both the view and the inplace either both inside the {mode} block (if you don't want the inplace to be tracked) or "
-                            "both outside (if you want the inplace to be tracked).")  # fmt: skip
+        return RuntimeError(f"{text} {outside}. Given that this use case is ambiguous and error-prone, it is forbidden. You can clarify your "
+                            f"code by moving both the view and the inplace either both inside the {mode} block (if you don't want the inplace "
+                            "to be tracked) or both outside (if you want the inplace to be tracked).")  # fmt: skip
     return RuntimeError(f"{text}. {_MULTIPLE if how == 'multi' else _CUSTOM}")
 
 

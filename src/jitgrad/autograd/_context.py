@@ -136,7 +136,8 @@ class FunctionCtx:
                 if tensor.rare is not None and tensor.rare.inference:
                     raise inference_refusal()
             elif tensor is not None:
-                raise TypeError(f"save_for_backward can only save variables, but argument {[x is tensor for x in kept].index(True)} is of type {type(tensor).__name__}")
+                place = [x is tensor for x in kept].index(True)
+                raise TypeError(f"save_for_backward can only save variables, but argument {place} is of type {type(tensor).__name__}")
         if modes.SPECIAL and modes.LOCAL.saved_hooks:
             self._plain = False
             kept = tuple(None if t is None else pack(t, node) for t in kept)

@@ -33,7 +33,7 @@ def without_history(results: Any, create_graph: bool) -> Any:
     """Nested tuples of results, cut off the graph unless it was asked for."""
     if create_graph:
         return results
-    return results.detach() if isinstance(results, TensorBase) else tuple(without_history(one, create_graph) for one in results)
+    return tuple(without_history(one, create_graph) for one in results) if isinstance(results, tuple) else results.detach()
 
 
 def check_vector(v: Tensors, like: Tensors, several: bool) -> None:
@@ -62,12 +62,13 @@ def vector_for(v: Any, name: str, like: Tensors, several: bool, create_graph: bo
 _INDEPENDENT = {
     "outputs": "Output {} of the user-provided function does not require gradients. The outputs must be computed in a differentiable manner from the "
     "input when running in strict mode.",
-    "grad_inputs": "The gradient with respect to input {} is independent of the inputs of the user-provided function. This is not allowed in strict mode.",
-    "jacobian": "While computing the hessian, found that the jacobian of the user-provided function with respect to input {} is independent of the input. "
-    "This is not allowed in strict mode. You should ensure that your function is twice differentiable and that the jacobian depends on the inputs "
-    "(this would be violated by a linear function for example).",
-    "hessian": "The hessian of the user-provided function with respect to input {} is independent of the input. This is not allowed in strict mode. You "
-    "should ensure that your function is thrice differentiable and that the hessian depends on the inputs.",
+    "grad_inputs": "The gradient with respect to input {} is independent of the inputs of the user-provided function. This is not allowed in strict "
+    "mode.",
+    "jacobian": "While computing the hessian, found that the jacobian of the user-provided function with respect to input {} is independent of the "
+    "input. This is not allowed in strict mode. You should ensure that your function is twice differentiable and that the jacobian depends on the "
+    "inputs (this would be violated by a linear function for example).",
+    "hessian": "The hessian of the user-provided function with respect to input {} is independent of the input. This is not allowed in strict mode. "
+    "You should ensure that your function is thrice differentiable and that the hessian depends on the inputs.",
 }
 
 
@@ -82,11 +83,11 @@ def check_depends(tensors: Sequence[Any], what: str, strict: bool) -> None:
 
 _NO_GRADIENT = {
     "back": "The output of the user-provided function is independent of input {}. This is not allowed in strict mode.",
-    "back_trick": "The gradient with respect to the input is independent of entry {} in the grad_outputs when using the double backward trick to compute "
-    "forward mode gradients. This is not allowed in strict mode.",
+    "back_trick": "The gradient with respect to the input is independent of entry {} in the grad_outputs when using the double backward trick to "
+    "compute forward mode gradients. This is not allowed in strict mode.",
     "double_back": "The jacobian of the user-provided function is independent of input {}. This is not allowed in strict mode.",
-    "double_back_trick": "The hessian of the user-provided function is independent of entry {} in the grad_jacobian. This is not allowed in strict mode as "
-    "it prevents from using the double backward trick to replace forward mode AD.",
+    "double_back_trick": "The hessian of the user-provided function is independent of entry {} in the grad_jacobian. This is not allowed in strict "
+    "mode as it prevents from using the double backward trick to replace forward mode AD.",
 }
 
 

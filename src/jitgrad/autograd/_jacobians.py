@@ -36,7 +36,7 @@ def as_tuple(value: Any) -> tuple[Any, ...]:
 def tensors_in(values: Any, differentiable: bool = False) -> Iterator[Any]:
     """The tensors in nested sequences, on request only those that take a gradient."""
     if isinstance(values, TensorBase):
-        if values.requires_grad or not differentiable:  # type: ignore[attr-defined]
+        if values.requires_grad or not differentiable:
             yield values
     elif isinstance(values, Iterable) and not isinstance(values, str):
         for value in values:
@@ -88,7 +88,8 @@ def numerical_jacobian(function: Function, inputs: Sequence[Any], target: Any, o
     return tuple(wrap(jacobian) for jacobian in found)
 
 
-def numerical_jacobians(function: Function, inputs: Sequence[Any], outputs: Sequence[Any], target: Any = None, eps: float = 1e-3) -> list[tuple[Any, ...]]:
+def numerical_jacobians(function: Function, inputs: Sequence[Any], outputs: Sequence[Any], target: Any = None,
+                        eps: float = 1e-3) -> list[tuple[Any, ...]]:  # fmt: skip
     """For each differentiable target (by default input) the Jacobians of all floating-point outputs."""
     return [numerical_jacobian(function, inputs, x, outputs, eps) for x in tensors_in(inputs if target is None else target, True)]
 

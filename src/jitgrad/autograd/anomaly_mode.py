@@ -27,7 +27,7 @@ def set_anomaly_enabled(mode: bool, check_nan: bool = True) -> None:
     modes.set_anomaly(Settings(check_nan) if mode else None)
 
 
-class set_detect_anomaly:  # noqa: N801
+class set_detect_anomaly:
     """The mode on or off from now on; as a context manager, until the end of the block."""
 
     def __init__(self, mode: bool, check_nan: bool = True) -> None:
@@ -41,7 +41,7 @@ class set_detect_anomaly:  # noqa: N801
         modes.set_anomaly(self.prev)
 
 
-class detect_anomaly:  # noqa: N801
+class detect_anomaly:
     """In the block nodes note where their op was called, and a backward that fails tells, in a warning, before it raises.
 
     With `check_nan` a gradient that is NaN is a failure.

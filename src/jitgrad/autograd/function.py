@@ -75,13 +75,14 @@ class Function(metaclass=FunctionMeta):
     generate_vmap_rule = False
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        warnings.warn(f"{type(self)} should not be instantiated. Methods on autograd functions are all static, so you should invoke them on the class "
-                      "itself. Instantiating an autograd function will raise an error in a future version of PyTorch.",
+        warnings.warn(f"{type(self)} should not be instantiated. Methods on autograd functions are all static, so you should invoke them on the "
+                      "class itself. Instantiating an autograd function will raise an error in a future version of PyTorch.",
                       DeprecationWarning, stacklevel=2)  # fmt: skip
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        raise RuntimeError("Legacy autograd function with non-static forward method is deprecated. Please use new-style autograd function with static "
-                           "forward method. (Example: https://pytorch.org/docs/stable/autograd.html#torch.autograd.Function)")  # fmt: skip
+        """Refused: Functions are called with `apply`."""
+        raise RuntimeError("Legacy autograd function with non-static forward method is deprecated. Please use new-style autograd function with "
+                           "static forward method. (Example: https://pytorch.org/docs/stable/autograd.html#torch.autograd.Function)")  # fmt: skip
 
     @staticmethod
     def forward(*args: Any, **kwargs: Any) -> Any:
@@ -96,8 +97,8 @@ class Function(metaclass=FunctionMeta):
     @staticmethod
     def backward(ctx: Any, *grad_outputs: Any) -> Any:
         """To be given by the subclass: a gradient per output to a gradient (or None) per argument."""
-        raise NotImplementedError("You must implement either the backward or vjp method for your custom autograd.Function to use it with backward "
-                                  "mode AD.")  # fmt: skip
+        raise NotImplementedError("You must implement either the backward or vjp method for your custom autograd.Function to use it with "
+                                  "backward mode AD.")  # fmt: skip
 
     vjp = backward
 
@@ -109,12 +110,14 @@ class Function(metaclass=FunctionMeta):
     @staticmethod
     def vmap(info: Any, in_dims: Any, *args: Any) -> Any:
         """May be given by the subclass: what it does under `vmap`."""
-        raise NotImplementedError("To use autograd.Function with vmap, you must either override the vmap staticmethod or set generate_vmap_rule=True.")
+        raise NotImplementedError("To use autograd.Function with vmap, you must either override the vmap staticmethod or set "
+                                  "generate_vmap_rule=True.")  # fmt: skip
 
     @classmethod
     def _only_vjp(cls) -> Callable[..., Any]:
         if cls.backward is not Function.backward:
-            raise RuntimeError("Implementing both 'backward' and 'vjp' for a custom Function is not allowed. You should only implement one of them.")
+            raise RuntimeError("Implementing both 'backward' and 'vjp' for a custom Function is not allowed. "
+                               "You should only implement one of them.")  # fmt: skip
         return cls.vjp
 
     @classmethod
@@ -151,12 +154,10 @@ class Function(metaclass=FunctionMeta):
         node = cls._backward_cls()
         node.ctx = ctx
         node._edges = edges
-        count = len(edges)
+        node.arity = count = len(edges)
         if count == 1:
-            node.arity = 1
             node.e0 = edges[0]
         elif count == 2:
-            node.arity = 2
             node.e0, node.e1 = edges
         else:
             node.arity = -1

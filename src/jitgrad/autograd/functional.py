@@ -9,11 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
 from .._engine import modes
 from .._ops.joining import stack
-from .._tensor.base import wrap
 from ._functional_checks import (
     Tensors,
     as_tensors,
@@ -32,6 +29,7 @@ __all__ = ["hessian", "hvp", "jacobian", "jvp", "vhp", "vjp"]
 
 Function = Callable[..., Any]
 _OUTPUTS = "outputs of the user-provided function"
+_ONE_OUTPUT = "The vector v can only be None if the user-provided function returns a single Tensor with a single element."
 _ONE_INPUT = "The vector v can only be None if the input to the user-provided function is a single Tensor with a single element."
 
 
@@ -49,8 +47,7 @@ def vjp(func: Function, inputs: Any, v: Any = None, create_graph: bool = False, 
         given = fresh_inputs(given, create_graph, True)
         several_out, outputs = as_tensors(func(*given), _OUTPUTS, "vjp")
         check_depends(outputs, "outputs", strict)
-        vector = vector_for(v, "vjp", outputs, several_out, create_graph, "The vector v can only be None if the user-provided function returns a single "
-                            "Tensor with a single element.")  # fmt: skip
+        vector = vector_for(v, "vjp", outputs, several_out, create_graph, _ONE_OUTPUT)
     with set_grad_enabled(create_graph or modes.grad_enabled()):
         product = filled(gradients(outputs, given, vector, create_graph), given, strict, create_graph, "back")
     return unpacked(without_history(outputs, create_graph), several_out), unpacked(without_history(product, create_graph), several_in)
@@ -79,12 +76,12 @@ def jvp(func: Function, inputs: Any, v: Any = None, create_graph: bool = False, 
 def check_strategy(strategy: str, create_graph: bool, strict: bool, vectorize: bool) -> None:
     """What `jacobian` does not combine."""
     if strategy not in ("forward-mode", "reverse-mode"):
-        raise AssertionError('Expected strategy to be either "forward-mode" or "reverse-mode". Hint: If your function has more outputs than inputs, '
-                             '"forward-mode" tends to be more performant. Otherwise, prefer to use "reverse-mode".')  # fmt: skip
+        raise AssertionError('Expected strategy to be either "forward-mode" or "reverse-mode". Hint: If your function has more outputs than '
+                             'inputs, "forward-mode" tends to be more performant. Otherwise, prefer to use "reverse-mode".')  # fmt: skip
     if strategy == "forward-mode":
         if create_graph:
-            raise NotImplementedError('torch.autograd.functional.jacobian: `create_graph=True` and `strategy="forward-mode"` are not supported together '
-                                      '(yet). Please either set `create_graph=False` or `strategy="reverse-mode"`.')  # fmt: skip
+            raise NotImplementedError('torch.autograd.functional.jacobian: `create_graph=True` and `strategy="forward-mode"` are not supported '
+                                      'together (yet). Please either set `create_graph=False` or `strategy="reverse-mode"`.')  # fmt: skip
         if strict:
             raise RuntimeError('torch.autograd.functional.jacobian: `strict=True` and `strategy="forward-mode"` are not supported together (yet). '
                                'Please either set `strict=False` or `strategy="reverse-mode"`.')  # fmt: skip
@@ -96,8 +93,8 @@ def jacobian(func: Function, inputs: Any, create_graph: bool = False, strict: bo
              strategy: str = "reverse-mode") -> Any:  # fmt: skip
     """The Jacobian of `func`: for an output of shape A and an input of shape B a tensor of shape A + B.
 
-    For several inputs a tuple with one per input, for several outputs a tuple of those. It is computed row by row; `vectorize` and
-    `strategy` are accepted and checked as torch does, and change nothing else.
+    For several inputs a tuple with one per input, for several outputs a tuple of those. It is computed row by row; `strategy` is
+    checked as torch does and changes nothing else, `vectorize` lets each row start from all outputs, with zeros for all but one.
 
     >>> import jitgrad
     >>> jitgrad.autograd.functional.jacobian(lambda x: x * x, jitgrad.tensor([1.0, 2.0]))
@@ -111,29 +108,33 @@ def jacobian(func: Function, inputs: Any, create_graph: bool = False, strict: bo
         several_out, outputs = as_tensors(func(*given), _OUTPUTS, "jacobian")
         check_depends(outputs, "outputs", strict)
         if vectorize and strict:
-            raise RuntimeError("torch.autograd.functional.jacobian: `strict=True` and `vectorized=True` are not supported together. Please either set "
-                               "`strict=False` or `vectorize=False`.")  # fmt: skip
-        result = tuple(rows_of(x, index, given, create_graph, strict) for index, x in enumerate(outputs))
+            raise RuntimeError("torch.autograd.functional.jacobian: `strict=True` and `vectorized=True` are not supported together. Please either "
+                               "set `strict=False` or `vectorize=False`.")  # fmt: skip
+        together = outputs if vectorize else None
+        result = tuple(rows_of(x, index, given, create_graph, strict, together) for index, x in enumerate(outputs))
     result = without_history(result, create_graph)
     return unpacked(tuple(unpacked(row, several_in) for row in result), several_out)
 
 
-def rows_of(output: Any, index: int, inputs: Tensors, create_graph: bool, strict: bool) -> Tensors:
+def rows_of(output: Any, index: int, inputs: Tensors, create_graph: bool, strict: bool, together: Tensors | None) -> Tensors:
     """The Jacobians of one output with respect to each input."""
     columns: list[list[Any]] = [[] for _ in inputs]
+    starts = (output,) if together is None else together
     for place in range(output.numel()):
-        seed = np.zeros(output.meta.shape, output.meta.dtype)
-        seed.reshape(-1)[place] = 1
-        row = gradients((output,), inputs, (wrap(seed),), create_graph, True)
+        seeds = [zeros_like(x) for x in starts]
+        seeds[0 if together is None else index].array.reshape(-1)[place] = 1
+        row = gradients(starts, inputs, seeds, create_graph, True)
         for which, (part, x) in enumerate(zip(row, inputs, strict=True)):
             if part is None and strict:
-                raise RuntimeError(f"Output {index} of the user-provided function is independent of input {which}. This is not allowed in strict mode.")
+                raise RuntimeError(f"Output {index} of the user-provided function is independent of input {which}. "
+                                   "This is not allowed in strict mode.")  # fmt: skip
             if part is not None and strict and create_graph and not part.requires_grad:
-                raise RuntimeError(f"The jacobian of the user-provided function is independent of input {index}. This is not allowed in strict mode when "
-                                   "create_graph=True.")  # fmt: skip
+                raise RuntimeError(f"The jacobian of the user-provided function is independent of input {index}. This is not allowed in strict mode "
+                                   "when create_graph=True.")  # fmt: skip
             columns[which].append(zeros_like(x) if part is None else part)
     shapes = [(*output.meta.shape, *x.meta.shape) for x in inputs]
-    return tuple(stack(column).reshape(shape) if column else zeros_like(x).new_zeros(shape) for column, shape, x in zip(columns, shapes, inputs, strict=True))
+    return tuple(stack(column).reshape(shape) if column else x.new_zeros(shape)
+                 for column, shape, x in zip(columns, shapes, inputs, strict=True))  # fmt: skip
 
 
 def single_output(value: Any, name: str, strict: bool) -> Any:

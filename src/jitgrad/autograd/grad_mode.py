@@ -60,9 +60,10 @@ class Mode:
         return type(self)()
 
     def __call__(self, function: Any) -> Any:
+        """Decorate a function."""
         if inspect.isclass(function):
             warnings.warn(_CLASS, FutureWarning, stacklevel=2)
-            return decorate(self.clone, functools.wraps(function)(lambda *args, **named: function(*args, **named)))
+            return decorate(self.clone, functools.wraps(function)(functools.partial(function)))
         return decorate(self.clone, function)
 
 
@@ -154,6 +155,7 @@ class _Switch(Mode):
     on: bool
 
     def __new__(cls, function: Any = None) -> Any:
+        """Make the mode, or decorate a function with it."""
         return super().__new__(cls) if function is None else cls()(function)
 
     def __init__(self, function: Any = None) -> None:
@@ -166,7 +168,7 @@ class _Switch(Mode):
         modes.set_grad(self.prev)
 
 
-class no_grad(_Switch):  # noqa: N801
+class no_grad(_Switch):
     """Nothing is recorded: results take no gradient, though tensors made with `requires_grad=True` do.
 
     >>> import jitgrad
@@ -180,13 +182,13 @@ class no_grad(_Switch):  # noqa: N801
     on = False
 
 
-class enable_grad(_Switch):  # noqa: N801
+class enable_grad(_Switch):
     """Recording on again inside `no_grad`."""
 
     on = True
 
 
-class set_grad_enabled(Mode):  # noqa: N801
+class set_grad_enabled(Mode):
     """Recording on or off from now on; as a context manager, until the end of the block."""
 
     def __init__(self, mode: bool) -> None:
@@ -194,6 +196,7 @@ class set_grad_enabled(Mode):  # noqa: N801
         self.prev = modes.set_grad(bool(mode))
 
     def __call__(self, function: Any) -> Any:
+        """Decorate a function."""
         modes.set_grad(self.prev)  # the decorator itself must not switch anything
         return super().__call__(function)
 
@@ -211,13 +214,14 @@ class set_grad_enabled(Mode):  # noqa: N801
         return f"jitgrad.autograd.grad_mode.set_grad_enabled(mode={self.mode})"
 
 
-class inference_mode(Mode):  # noqa: N801
+class inference_mode(Mode):
     """Nothing is recorded, and the tensors made are inference tensors: without version counter, refused by recorded ops later on.
 
     `mode=False` leaves inference mode for the block.
     """
 
     def __new__(cls, mode: Any = True) -> Any:
+        """Make the mode, or decorate a function with it."""
         return super().__new__(cls) if isinstance(mode, bool) else cls()(mode)
 
     def __init__(self, mode: Any = True) -> None:
@@ -237,7 +241,7 @@ class inference_mode(Mode):  # noqa: N801
         return type(self)(self.mode)
 
 
-class set_multithreading_enabled(Mode):  # noqa: N801
+class set_multithreading_enabled(Mode):
     """Accepted for compatibility: a backward always runs in the thread that calls it."""
 
     def __init__(self, mode: bool) -> None:

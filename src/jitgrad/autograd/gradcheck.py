@@ -121,11 +121,12 @@ def check_inputs(inputs: Inputs) -> None:
             continue
         found = True
         if x.array.dtype != np.float64:
-            warnings.warn(f"Input #{place} requires gradient and is not a double precision floating point or complex. This check will likely fail if all "
-                          "the inputs are not of double precision floating point or complex. ", stacklevel=3)  # fmt: skip
+            warnings.warn(f"Input #{place} requires gradient and is not a double precision floating point or complex. This check will likely fail if "
+                          "all the inputs are not of double precision floating point or complex. ", stacklevel=3)  # fmt: skip
         if any(step == 0 and size > 1 for step, size in zip(x.array.strides, x.array.shape, strict=True)):
-            raise RuntimeError(f"The {place}th input has a dimension with stride 0. gradcheck only supports inputs that are non-overlapping to be able to "
-                               "compute the numerical gradients correctly. You should call .contiguous on the input before passing it to gradcheck.")  # fmt: skip
+            raise RuntimeError(f"The {place}th input has a dimension with stride 0. gradcheck only supports inputs that are non-overlapping to be "
+                               "able to compute the numerical gradients correctly. You should call .contiguous on the input before passing it to "
+                               "gradcheck.")  # fmt: skip
     if not found:
         raise ValueError("gradcheck expects at least one input tensor to require gradient, but none of them have requires_grad=True.")
 
@@ -150,7 +151,8 @@ def slow(func: Callable[..., Any], inputs: Inputs, results: Inputs, tolerance: T
 def unit_vector(tensor: Any, random: np.random.Generator) -> Array:
     """A random vector of length 1 with non-negative elements, one per element of a tensor."""
     vector = random.random(tensor.array.size)
-    return (vector / (np.linalg.norm(vector) or 1.0)).astype(tensor.array.dtype)
+    found: Array = (vector / (np.linalg.norm(vector) or 1.0)).astype(tensor.array.dtype)
+    return found
 
 
 def fast(func: Callable[..., Any], inputs: Inputs, results: Inputs, tolerance: Tolerance, nondet_tol: float, check_dtypes: bool) -> None:
@@ -236,8 +238,9 @@ def check_undefined(func: Callable[..., Any], inputs: Inputs) -> None:
 
 def warn_undefined() -> None:
     """Tell how this check is switched off."""
-    warnings.warn("Backwards compatibility: New undefined gradient support checking feature is enabled by default, but it may break existing callers of "
-                  'this function. If this is true for you, you can call this function with "check_undefined_grad=False" to disable the feature',
+    warnings.warn("Backwards compatibility: New undefined gradient support checking feature is enabled by default, but it may break existing "
+                  'callers of this function. If this is true for you, you can call this function with "check_undefined_grad=False" to disable the '
+                  "feature",
                   stacklevel=4)  # fmt: skip
 
 
@@ -250,7 +253,8 @@ def check_batched(inputs: Inputs, output: Any, place: int) -> None:
     for which, found in enumerate(together):
         alone = [grad(output, targets, wrap(seed.copy()), retain_graph=True, allow_unused=True)[which] for seed in seeds]
         if found is not None and not all(np.allclose(part.array, one.array) for part, one in zip(found, alone, strict=True)):
-            raise GradcheckError(f"For output {place} and input {which}:\n\ngradcheck or gradgradcheck failed while testing batched gradient computation.")
+            raise GradcheckError(f"For output {place} and input {which}:\n\n"
+                                 "gradcheck or gradgradcheck failed while testing batched gradient computation.")  # fmt: skip
 
 
 # ---- second derivatives

@@ -39,7 +39,7 @@ def increment_version(tensor: Any) -> None:
             x._bump()
 
 
-class saved_tensors_hooks:  # noqa: N801
+class saved_tensors_hooks:
     """What ops in the block save goes through `pack_hook`; their backward gets it back through `unpack_hook`.
 
     The innermost pair counts. `unpack_hook(pack_hook(x))` must have the value, shape and dtype of x; a pack hook must not write to x.
@@ -64,7 +64,7 @@ class saved_tensors_hooks:  # noqa: N801
         pop_hooks()
 
 
-class save_on_cpu(saved_tensors_hooks):  # noqa: N801
+class save_on_cpu(saved_tensors_hooks):
     """Accepted for compatibility: all tensors are on the CPU already."""
 
     def __init__(self, pin_memory: bool = False, device_type: str = "cuda") -> None:
@@ -110,7 +110,7 @@ def register_multi_grad_hook(tensors: Sequence[Any], fn: Callable[[Any], Any], *
         raise ValueError(f"Expects mode to be one of ('all', 'any') but got {mode}")
     if mode == "any":
         first = _First(fn)
-        hook = functools.wraps(fn)(lambda grad: first(grad))
+        hook = functools.wraps(fn)(functools.partial(first))
         return MultiHandle(tuple(x.register_hook(hook) for x in tensors if x.requires_grad))
     together = _Together([target(edge_of(x))[0] for x in tensors], fn)
     return MultiHandle(tuple(x.register_hook(functools.partial(together, place)) for place, x in enumerate(tensors)))

@@ -33,5 +33,6 @@ class Variable(metaclass=_VariableType):
     _execution_engine = Engine()
 
     def __new__(cls, data: Any = None, requires_grad: bool = False, volatile: bool = False) -> Any:
+        """The tensor over the memory of `data`."""
         tensor = TensorBase.kind() if data is None else data.detach()
         return tensor.requires_grad_(requires_grad)

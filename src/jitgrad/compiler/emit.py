@@ -421,6 +421,7 @@ class Inside:
     def __init__(self, writer: Writer, loop: Loop, group: Group, stage: int, space: Space) -> None:
         self.writer, self.loop, self.group, self.stage, self.space = writer, loop, group, stage, space
         self.done: dict[object, str] = {}
+        self.resolved: dict[object, Expr] = {}
         self.statements: dict[str, str] = {}
 
     def value_of(self, op: Map, dtype: np.dtype[Any]) -> str:
@@ -439,6 +440,13 @@ class Inside:
 
     def resolve(self, view: View, compute: np.dtype[Any], raw: bool) -> Expr:
         """An expression for a view's element, computed here where that is possible."""
+        key = (view, compute, raw, self.space.columns)
+        found = self.resolved.get(key)
+        if found is None:
+            found = self.resolved[key] = self.resolve_anew(view, compute, raw)
+        return found
+
+    def resolve_anew(self, view: View, compute: np.dtype[Any], raw: bool) -> Expr:
         value, op = view.value, view.value.op
         if view.constant is not None:
             number = view.constant

@@ -250,6 +250,7 @@ class Graph:
         self.sources: list[Value] = []
         self.checks: list[Check] = []
         self.line = ""
+        self.row_sums: dict[int, View] = {}  # of values whose rows have one element that is not zero
         self._known: dict[Any, Any] = {}
 
     def value(self, shape: Shape, dtype: np.dtype[Any], name: str, **rest: Any) -> Value:
@@ -312,6 +313,10 @@ class Graph:
     def reduce(self, kind: str, operand: View, axes: Sequence[int], keepdim: bool = False, divisor: float = 1.0, name: str = "", dtype: Any = None) -> View:
         """A reduction over axes; the view has them with length 1 if `keepdim`."""
         axes = tuple(sorted(axes))
+        if kind == "sum" and operand.is_whole and operand.value.number in self.row_sums and axes == (len(operand.shape) - 1,) and divisor == 1.0:
+            known_sum = self.row_sums[operand.value.number]  # one element of each row is not zero, as the checks make sure
+            shape = (*known_sum.shape, 1) if keepdim else known_sum.shape
+            return View(known_sum.value, shape, (*known_sum.strides, 0) if keepdim else known_sum.strides, known_sum.offset)
         kept = tuple(1 if k in axes else n for k, n in enumerate(operand.shape) if keepdim or k not in axes)
         known = ("reduce", kind, operand, axes, keepdim, divisor, dtype)
         found = self._known.get(known)

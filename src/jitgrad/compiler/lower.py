@@ -305,12 +305,14 @@ class Classes:
         kept = self.kept(dtype)
         scale = grad
         if reduction == "mean":
-            scale = g.map("scale", var("g") / var("n"), {"g": grad, "n": total}, (), dtype, np.float64)
+            scale = g.map("scale", var("g") / var("n"), {"g": grad, "n": reshape(g, total, ())}, (), dtype, np.float64)
         each = g.map("part", s.where(var("w") == 0, 0.0, -(var("g") * var("w"))), {"g": scale, "w": kept}, self.rows, dtype)
         lifted = View(each.value, (*self.rows, 1), (*each.strides, 0), each.offset).broadcast(shape)
         target = View(self.target.value, (*self.rows, 1), (*self.target.strides, 0), self.target.offset).broadcast(shape)
         hot = s.where(var("i") == var("t"), var("g"), 0.0)
-        return g.map("one_hot", hot, {"g": lifted, "t": target}, shape, dtype, raw=("t", "i"), iota={"i": len(shape) - 1})
+        found = g.map("one_hot", hot, {"g": lifted, "t": target}, shape, dtype, raw=("t", "i"), iota={"i": len(shape) - 1})
+        g.row_sums[found.value.number] = each
+        return found
 
 
 @lowering("_nll_NllLossBackward0", "_nll_NllLoss2DBackward0")
@@ -330,7 +332,7 @@ def _(g: Graph, ins: list[Any], st: dict[str, Any], op: Any) -> list[View]:
     x, target, weight = ins
     logs = LOWERINGS["_log_softmax"](g, [x], {"dim": 1}, op)
     loss, total = Classes(g, x.shape, target, weight, st["ignore_index"]).loss(logs, st["reduction"])
-    return [loss, total, total]
+    return [loss, total]  # the op keeps more of each row; its rule reads the last number, the sum of the weights
 
 
 # ---------------------------------------------------------------- normalisation

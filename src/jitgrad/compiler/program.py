@@ -102,7 +102,7 @@ class Program:
         tail = [line for pointer, value in self.copies for line in self.copy(pointer, value, layout, writer)]
         self.arena = layout.size
         pointers = self.pointers(layout)
-        arguments = ", ".join(["table", "numbers", *(f"a{k}" for k in range(self.argument_count())), *(f"o{k}" for k in range(len(self.returned)))])
+        arguments = ", ".join(["addresses", "settings", *(f"a{k}" for k in range(self.argument_count())), *(f"o{k}" for k in range(len(self.returned)))])
         lines = [f"def {name}({arguments}):", *(INDENT + line for line in [*pointers, *prelude]), *body, *(INDENT + line for line in [*tail, "restore(token)", "return -1"])]
         text = "\n".join(lines) + "\n"
         self.text = self.header(writer.functions) + text
@@ -145,7 +145,7 @@ class Program:
             elif source.kind in ("captured", "constant"):
                 entry = self.table.place(source.kind, source)
                 lines.append(f"p_{value.label} = at_{type_of(value.dtype)}(table[{entry}])")
-        return [f"arena = table[{self.table.place('arena', None)}]", *lines]
+        return ["table = data(addresses)", "numbers = data(settings)", f"arena = table[{self.table.place('arena', None)}]", *lines]
 
     def overlaps(self, layout: Layout) -> list[str]:
         """Refuse arguments that share memory with captured tensors that are written."""

@@ -64,10 +64,12 @@ class Schedule:
         self.graph = graph
         self.wanted = wanted
         self.stored: set[int] = set()
+        self.known: dict[View, tuple[View, ...]] = {}
         self.operations = self.alive()
         self.must_store()
         self.build()
         if self.store_dear():
+            self.known.clear()
             self.build()
 
     def alive(self) -> list[Operation]:
@@ -101,26 +103,29 @@ class Schedule:
         changed = True
         while changed:
             before = len(self.stored)
+            self.known.clear()
             for op in self.operations:
                 for view in op.reads:
-                    list(self.leaves(view))
+                    self.leaves(view)
             changed = len(self.stored) != before
 
-    def leaves(self, view: View) -> Iterator[View]:
-        """The stored values that a read comes down to; a Map that can't be read through `view` becomes stored."""
+    def leaves(self, view: View) -> tuple[View, ...]:
+        """The stored values that a read comes down to, each once; a Map that can't be read through `view` becomes stored."""
+        found = self.known.get(view)
+        if found is None:
+            found = self.known[view] = self.find_leaves(view)
+        return found
+
+    def find_leaves(self, view: View) -> tuple[View, ...]:
         value = view.value
         op = value.op
         if not isinstance(op, Map) or value.number in self.stored:
-            yield view
-            return
+            return (view,)
         parts = [compose(operand, value, view) for operand in op.operands.values()]
         if any(part is None for part in parts):
             self.stored.add(value.number)
-            yield view
-            return
-        for part in parts:
-            assert part is not None
-            yield from self.leaves(part)
+            return (view,)
+        return tuple(dict.fromkeys(leaf for part in parts if part is not None for leaf in self.leaves(part)))
 
     def reads(self, op: Operation) -> list[View]:
         """The stored values an operation reads, in its own axes."""

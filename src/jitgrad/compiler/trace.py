@@ -7,6 +7,7 @@ reference if it was there before the run; if it was made during the run by somet
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Callable, Sequence
 from typing import Any, Final
@@ -248,8 +249,10 @@ class Tracer:
             for name, view in zip(op.extras, found[len(outs) :], strict=False):
                 array = saved.get(name)
                 if isinstance(array, np.ndarray) and id(array) not in self.known:
-                    if view.value.numel == array.size:
-                        self.bind(array, Root(array, self.graph.value_of(reshape(self.graph, view, array.shape))))
+                    if math.prod(view.shape) == array.size:
+                        self.adopt(array, reshape(self.graph, view, array.shape))
+                    elif math.prod(view.shape) == 1:
+                        self.adopt(array, reshape(self.graph, view, (1,) * array.ndim).broadcast(array.shape))
 
     def wrapped(self, array: Array) -> None:
         """A tensor is being made around an array."""

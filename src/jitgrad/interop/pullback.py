@@ -26,7 +26,8 @@ def refuse_mutating(function: Any) -> None:
     contract = getattr(function, "_contract", None)
     if contract is not None and contract.mutates:
         raise TypeError(
-            f"{function.name} writes into its inputs ({', '.join(contract.names[k] for k in contract.mutates)}); only ops without side effects can be exported"
+            f"{function.name} writes into its inputs ({', '.join(contract.names[k] for k in contract.mutates)}); "
+            "only ops without side effects can be exported"
         )
 
 

@@ -47,6 +47,7 @@ class Static:
         self.args = [None if place in places else x for place, x in enumerate(args)]
 
     def __call__(self, *tensors: Any) -> Any:
+        """Call with tensors in the places of the arrays."""
         args = list(self.args)
         for place, x in zip(self.places, tensors, strict=True):
             args[place] = x
@@ -63,15 +64,13 @@ def bridged(static: Callable[..., Any], arrays: Sequence[Any], shapes: Sequence[
     """Call a function of tensors on JAX arrays. `shapes` are those of the results where they are known."""
     import jax
 
-    run = (
-        static.run
-        if isinstance(static, Static)
-        else Static(static, [None] * len(arrays), tuple(range(len(arrays)))).run
-    )
+    whole = static if isinstance(static, Static) else Static(static, [None] * len(arrays), tuple(range(len(arrays))))
+    run = whole.run
+    struct: Any = jax.ShapeDtypeStruct
     known = shapes
     if known is None:
         known = [
-            jax.ShapeDtypeStruct(out.shape, jax.dtypes.canonicalize_dtype(out.dtype))
+            struct(out.shape, jax.dtypes.canonicalize_dtype(out.dtype))
             for out in run(*[np.ones(x.shape, x.dtype) for x in arrays])
         ]
     result = tuple(known)
@@ -89,7 +88,7 @@ def bridged(static: Callable[..., Any], arrays: Sequence[Any], shapes: Sequence[
     def backward(given: Any, grads: Any) -> Any:
         floating = [np.issubdtype(one.dtype, np.floating) for one in result]
         wanted = [np.issubdtype(x.dtype, np.floating) for x in given]
-        likes = [jax.ShapeDtypeStruct(x.shape, x.dtype) for x, want in zip(given, wanted, strict=True) if want]
+        likes = [struct(x.shape, x.dtype) for x, want in zip(given, wanted, strict=True) if want]
         back = pullback(static, len(given), floating)
         parts = iter(bridged(back, [*given, *[one for one, take in zip(grads, floating, strict=True) if take]], likes))
         return tuple(

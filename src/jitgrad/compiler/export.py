@@ -1,0 +1,1 @@
+"""`export`: placeholder until inference export lands."""

@@ -1,0 +1,176 @@
+"""`compile`: a function that is traced once per kind of arguments, compiled, and from then on called as a program."""
+
+from __future__ import annotations
+
+import functools
+import threading
+import warnings
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import Any, Final
+
+from .._engine import modes
+from .._tensor.base import TensorBase
+from .entry import AGAIN, FAILED, MISS
+from .graph import Unsupported
+from .guards import Guards
+from .trace import Tracer
+from .version import Version
+
+LIMIT: Final = 8  # compiled versions of one function; the least recently used goes
+MARK: Final = "tensor"
+
+
+def flatten(value: Any, tensors: list[Any]) -> Any:
+    """The tensors in nested containers, in order; what is left, to be compared."""
+    if isinstance(value, TensorBase):
+        tensors.append(value)
+        return MARK
+    if isinstance(value, (list, tuple)):
+        return (type(value), *[flatten(item, tensors) for item in value])
+    if isinstance(value, dict):
+        return (dict, *[(key, flatten(item, tensors)) for key, item in value.items()])
+    return (type(value), value)
+
+
+class Compiled:
+    """A compiled function. `source()`, `graph()` and `explain()` tell about the version used last.
+
+    Raises what the function raises. Where it can't be compiled it runs as it is, after one warning that says why.
+    """
+
+    def __init__(self, function: Callable[..., Any], background: bool = False, limit: int = LIMIT) -> None:
+        functools.update_wrapper(self, function)
+        self.function = function
+        self.background = background
+        self.limit = limit
+        self.versions: OrderedDict[int, Version] = OrderedDict()
+        self.latest: Version | None = None
+        self.eager: dict[Any, str] = {}
+        self.history: list[str] = []
+        self.calls = 0
+        self.lock = threading.Lock()
+        self.pending: threading.Thread | None = None
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        version = self.latest
+        if version is not None and not kwargs and len(args) == version.plain_arguments:
+            result = version.enter(*args)
+            if result is not MISS and result is not AGAIN and result is not FAILED:
+                return result
+        return self.find(args, kwargs)
+
+    def find(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """The version that fits, or a new one."""
+        if modes.SPECIAL and modes.LOCAL.tracer is not None:  # inside another compiled function: part of its trace
+            return self.function(*args, **kwargs)
+        tensors: list[Any] = []
+        spec = flatten((args, tuple(kwargs.items())), tensors)
+        for key in reversed(list(self.versions)):
+            version = self.versions[key]
+            if version.spec != spec:
+                continue
+            if version.moved() or version.guards.drifted():
+                version.refresh()
+            result = version.enter(*tensors)
+            while result is AGAIN:
+                result = version.enter(*tensors)
+            if result is FAILED:
+                return self.function(*args, **kwargs)
+            if result is not MISS:
+                self.versions.move_to_end(key)
+                self.latest = version
+                return result
+        return self.trace(args, kwargs, tensors, spec)
+
+    def trace(self, args: Any, kwargs: Any, tensors: list[Any], spec: Any) -> Any:
+        """Run the function with the tracer looking on, and compile what it saw."""
+        signature = self.signature(tensors, spec)
+        if signature in self.eager or modes.SPECIAL or not modes.grad_enabled():
+            return self.function(*args, **kwargs)
+        if not self.lock.acquire(blocking=False):
+            return self.function(*args, **kwargs)
+        try:
+            guards = Guards(self.function)
+            tracer = Tracer(tensors)
+            with tracer:
+                result = self.function(*args, **kwargs)
+            why = tracer.broken
+            if not why and (changed := guards.changed()):
+                why = f"the function changes {changed}"
+            if not why:
+                try:
+                    self.build(tracer, tensors, result, guards, spec)
+                except Unsupported as unsupported:
+                    why = str(unsupported)
+            if why:
+                self.give_up(signature, why)
+            return result
+        finally:
+            self.lock.release()
+
+    def signature(self, tensors: list[Any], spec: Any) -> Any:
+        try:
+            hash(spec)
+        except TypeError:
+            spec = repr(spec)
+        return spec, tuple((x.meta, x.fn is not None) for x in tensors)
+
+    def build(self, tracer: Tracer, tensors: list[Any], result: Any, guards: Guards, spec: Any) -> None:
+        name = "".join(c if c.isalnum() else "_" for c in getattr(self.function, "__name__", "step"))
+        version = Version(f"step_{name.strip('_') or 'x'}", tracer, tensors, result, guards, spec)
+        version.plain_arguments = len(tensors) if spec == ((tuple), *_plain(len(tensors))) else -1
+        if self.background:
+            self.pending = threading.Thread(target=self.finish, args=(version,), daemon=True)
+            self.pending.start()
+        else:
+            self.finish(version)
+
+    def finish(self, version: Version) -> None:
+        """Compile a version and let it be used."""
+        version.compile()
+        self.calls += 1
+        self.versions[self.calls] = version
+        while len(self.versions) > self.limit:
+            self.versions.popitem(last=False)
+        self.latest = version
+
+    def give_up(self, signature: Any, why: str) -> None:
+        self.eager[signature] = why
+        if why not in self.history:
+            self.history.append(why)
+            name = getattr(self.function, "__name__", "function")
+            warnings.warn(f"{name} runs eagerly: {why}", RuntimeWarning, stacklevel=4)
+
+    # ---- what it is
+    def source(self) -> str:
+        """The generated source of the version used last."""
+        return "" if self.latest is None else self.latest.text
+
+    def graph(self) -> str:
+        """The operations of the version used last, one per line."""
+        if self.latest is None:
+            return ""
+        program = self.latest.program
+        return "\n".join(f"{', '.join(map(repr, op.outs))} = {op.describe()}" for op in program.schedule.operations)
+
+    def explain(self) -> str:
+        """What was compiled and why, or why not."""
+        lines = [f"{len(self.versions)} compiled version(s), at most {self.limit}"]
+        lines += [f"runs eagerly: {why}" for why in self.history]
+        return "\n".join([*lines, *(version.explain() for version in self.versions.values())])
+
+
+def _plain(count: int) -> Any:
+    return ((tuple, *(MARK,) * count), (tuple,))
+
+
+def compile(function: Callable[..., Any] | None = None, *, background: bool = False, limit: int = LIMIT) -> Any:
+    """Make one program of a function of tensors: a training step with backward and optimizer, a loss, a model.
+
+    Usable as a decorator. With `background` calls run eagerly while the compilation goes on; `limit` bounds the number of compiled versions.
+    See docs/compile.md.
+    """
+    if function is None:
+        return lambda inner: Compiled(inner, background, limit)
+    return Compiled(function, background, limit)

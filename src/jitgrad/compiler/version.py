@@ -1,0 +1,281 @@
+"""One compiled version of a function: the program of one trace, the tensors it works on, and the way in."""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from collections.abc import Callable, Sequence
+from operator import itemgetter
+from typing import Any, ClassVar
+
+import numpy as np
+
+from .._core.meta import meta_of
+from .._engine.node import RELEASED, Node
+from .._kernels import store
+from .._tensor.base import ODD, AccumulateGrad, TensorBase, version_of, wrap
+from .._tensor.nodes import second_time
+from . import entry
+from .entry import FAILED
+from .graph import Source, Unsupported, View
+from .guards import Guards
+from .program import Program
+from .trace import Tracer
+
+
+class Done(Node):
+    """The history of a result whose graph the compiled function has already run backward: there is nothing left to run."""
+
+    __slots__ = ()
+    arity: ClassVar[int] = -1
+
+    def edges(self) -> tuple[Node | None, ...]:
+        return ()
+
+    def apply(self, grad: Any, keep: bool) -> Any:
+        second_time()
+
+    def call(self, grads: tuple[Any, ...], keep: bool, create_graph: bool) -> Sequence[Any]:
+        second_time()
+        return ()
+
+
+def is_done(fn: Any) -> bool:
+    """Whether the graph behind an edge has been run and let go."""
+    saved = getattr(fn, "_saved", None)
+    if saved is RELEASED:
+        return True
+    if getattr(fn, "number", 0) == 0 or saved:
+        return False
+    return any(edge is not None and is_done(edge) for edge in fn.edges())
+
+
+class Version:
+    """See the module's docstring. `refresh` makes the entry anew when a captured tensor got other memory."""
+
+    def __init__(self, name: str, tracer: Tracer, arguments: Sequence[Any], result: Any, guards: Guards, spec: Any) -> None:
+        self.name, self.spec, self.guards = name, spec, guards
+        self.argument_count = len(arguments)
+        self.keep = tracer.keep
+        self.lock = threading.Lock()
+        self.leaves = [leaf for leaf in tracer.leaves.values() if leaf.node.grad is not None and leaf.node.grad is not leaf.before]
+        self.all_leaves = list(tracer.leaves.values())
+        self.arguments_of(arguments)
+        views = self.results_of(tracer, arguments, result)
+        grads = [tracer.view(leaf.node.grad) for leaf in self.leaves]
+        self.program = Program(tracer, views, grads)
+        self.text = self.program.write(name)
+        self.handed = [v.source.position for v in self.program.arguments() if v.source is not None]
+        self.captured_tensors = [v.source.tensor for v in self.program.graph.sources if v.source is not None and v.source.kind == "captured"]
+        self.captured_tensors = [t for t in self.captured_tensors if not (t.fn is None and t.rare is None and self.is_own_grad(t))]
+        for tensor in self.captured_tensors:
+            if tensor.fn is not None and type(tensor.fn) is not AccumulateGrad:
+                raise Unsupported("a tensor from outside has a history of its own")
+        writes = tracer.roots
+        self.writes = [(root.source, root.writes) for root in writes if root.source is not None and root.writes]
+        self.kernel: Callable[..., int] = lambda *_: -1
+        self.numbers = np.zeros(max(len(self.program.numbers), 1))
+        self.arena = np.empty(self.program.arena + 64, np.uint8)
+        self.table = np.zeros(max(len(self.program.table.entries), 1), np.int64)
+        self.hyper = [(itemgetter(*(key for key in group if key != "params")), group) for _, group, _, _ in self.program.recipes]
+        self.hyper_last: list[Any] = [None] * len(self.hyper)
+        self.read_hyper()
+        self.grad_arrays: list[Any] = []
+
+    def is_own_grad(self, tensor: Any) -> bool:
+        return False
+
+    def arguments_of(self, arguments: Sequence[Any]) -> None:
+        """What is checked of the arguments."""
+        for x in arguments:
+            if x.fn is not None and type(x.fn) is not AccumulateGrad:
+                raise Unsupported("an argument has a history")
+            if x.fn is not None and x.fn.rare is not None:
+                raise Unsupported("an argument has hooks")
+        self.argument_nodes = [x.fn for x in arguments]
+        self.argument_metas = [x.meta for x in arguments]
+        self.argument_strides = [None if x.array.flags.c_contiguous else x.array.strides for x in arguments]
+        self.argument_leaf = [x.fn is not None for x in arguments]
+        same = [[(j, False) for j in range(k) if arguments[j] is arguments[k]] for k in range(len(arguments))]
+        self.argument_same = [[(j, True) for j, _ in row] for row in same]
+
+    def odd(self, tensor: Any) -> bool:
+        """Whether a tensor is more unusual than a view of one without history."""
+        rare = tensor.rare
+        return rare.inference or rare.base is not None and rare.base.fn is not None
+
+    # ---- results
+    def results_of(self, tracer: Tracer, arguments: Sequence[Any], result: Any) -> list[View]:
+        """The views to return; sets how the result is put together."""
+        self.objects: list[Any] = []
+        self.out_metas: list[Any] = []
+        self.out_nodes: list[Any] = []
+        self.out_shapes: list[tuple[int, ...]] = []
+        views: list[View] = []
+        places: dict[int, int] = {}
+
+        def text(x: Any) -> str:
+            if isinstance(x, TensorBase):
+                for k, argument in enumerate(arguments):
+                    if x is argument:
+                        return f"x{k}"
+                known = tracer.known.get(id(x.array))
+                if known is not None and known.source is not None and known.source.kind == "captured":
+                    if known.source.tensor is not x:
+                        raise Unsupported("a view of a tensor from outside is returned")
+                    return constant(x)
+                if id(x) not in places:
+                    places[id(x)] = len(views)
+                    views.append(self.returned(tracer, x))
+                return f"y{places[id(x)]}"
+            if type(x) is tuple or type(x) is list:
+                inner = "".join(f"{text(item)}, " for item in x)
+                return f"({inner})" if type(x) is tuple else f"[{inner}]"
+            if type(x) is dict and all(type(key) is str for key in x):
+                return "{" + ", ".join(f"{key!r}: {text(item)}" for key, item in x.items()) + "}"
+            if x is None or type(x) in (bool, int, float, str):
+                return constant(x)
+            raise Unsupported(f"a {type(x).__name__} is returned")
+
+        def constant(x: Any) -> str:
+            self.objects.append(x)
+            return f"z{len(self.objects) - 1}"
+
+        self.result_text = text(result)
+        return views
+
+    def returned(self, tracer: Tracer, x: Any) -> View:
+        """One returned tensor."""
+        fn = x.fn
+        if fn is not None and not is_done(fn):
+            raise Unsupported("it returns a tensor that can still be differentiated")
+        if x.rare is not None and x.rare is not ODD and (x.rare.base is not None or x.rare.inference):
+            raise Unsupported("it returns a view")
+        view = tracer.view(x)
+        self.out_metas.append(meta_of(np.empty(x.array.shape, x.array.dtype)))
+        self.out_shapes.append(x.array.shape)
+        self.out_nodes.append(None if fn is None else type(x.grad_fn.name(), (Done,), {"__slots__": (), "__module__": "jitgrad.autograd"}))
+        return view
+
+    # ---- memory
+    def compile(self) -> None:
+        """Compile the program, or load it from the store."""
+        from .._kernels import program  # numba enters here
+
+        self.kernel = program.build(self.name, self.text, self.program.spec())
+        self.refresh()
+
+    def refresh(self) -> None:
+        """Look up the memory of everything that is captured and make the entry."""
+        self.captured = [(t, t.array, t.fn, None if t.fn is None else t.fn.rare) for t in self.captured_tensors]
+        self.guard_entries = [(item.holder, item.value) for item in self.guards.entries]
+        self.guard_sizes = [sized for sized, _, _ in self.guards.sizes]
+        self.guard_held = [(held.value if held.flat else held, list(held.value) if held.flat else None) for held in self.guards.held]
+        self.captured_metas = [t.meta for t in self.captured_tensors]
+        self.bumped = [version_of(source.tensor) for source, writes in self.writes if source.kind == "captured" for _ in range(writes)]
+        self.bumped_arguments = [source.position for source, writes in self.writes if source.kind == "arg" for _ in range(writes)]
+        for k, (kind, what) in enumerate(self.program.table.entries):
+            self.table[k] = self.address(kind, what)
+        self.new_grads()
+
+    def address(self, kind: str, what: Any) -> int:
+        if kind == "size":
+            return int(what)
+        if kind == "grad":
+            return 0
+        array = self.arena if kind == "arena" else what.array if kind in ("tensor", "constant") else what.tensor.array
+        at = int(array.__array_interface__["data"][0])
+        return (at + 63) // 64 * 64 if kind == "arena" else at
+
+    def new_grads(self) -> None:
+        """Fresh memory for the gradients, and an entry that knows it."""
+        grads = [wrap(np.empty(leaf.node.meta.shape, leaf.node.meta.dtype)) for leaf in self.leaves]
+        self.marks = [[0, 0] for _ in grads]
+        self.grad_tensors = [(x, x.array, mark) for x, mark in zip(grads, self.marks, strict=True)]
+        for k, (kind, what) in enumerate(self.program.table.entries):
+            if kind == "grad":
+                self.table[k] = grads[what].array.__array_interface__["data"][0]
+        module, _ = store.load("entry", entry.entry_source(self))
+        self.enter, self.counts, self.hang = module.make(self)
+        self.grad_tensors = []
+        del grads
+        found = self.counts()
+        for k, mark in enumerate(self.marks):
+            mark[:] = found[2 * k] + 1, found[2 * k + 1]  # one more when it hangs on its leaf
+
+    def renew(self, nodes: tuple[Any, ...]) -> bool:
+        """Some gradient of the last call doesn't hang on its leaf, or somebody else sees it; whether new ones were needed for that.
+
+        All hang on their leaves afterwards.
+        """
+        for node in nodes:
+            node.grad = None
+        found = self.counts()
+        seen = any(found[2 * k] != mark[0] - 1 or found[2 * k + 1] != mark[1] for k, mark in enumerate(self.marks))
+        if seen:
+            self.new_grads()
+        self.hang(nodes)
+        return seen
+
+    def leaf_name(self, k: int) -> str:
+        """How the entry spells the accumulator of a leaf."""
+        node = self.leaves[k].node
+        for place, fn in enumerate(self.argument_nodes):
+            if fn is node:
+                return f"x{place}.fn"
+        for place, (_, _, fn, _) in enumerate(self.captured):
+            if fn is node:
+                return f"f{place}"
+        raise Unsupported("a gradient of a tensor that is neither an argument nor read")
+
+    plain_arguments = -1  # how many there are, where the function takes tensors by position and nothing else
+
+    def moved(self) -> bool:
+        """Whether a captured tensor has other memory of the same form than before."""
+        return any(t.array is not a and t.meta is m for (t, a, _, _), m in zip(self.captured, self.captured_metas, strict=True))
+
+    def explain(self) -> str:
+        """What this version is made of."""
+        schedule = self.program.schedule
+        lines = [f"version {self.digest}: {len(schedule.operations)} operations in {len(schedule.groups)} groups, {self.program.arena} bytes of arena"]
+        for group in schedule.groups:
+            lines.append(f"  {group.number}: " + ", ".join(out.label for sink in group.sinks for out in sink.op.outs))
+        lines.append(f"  captured: {len(self.captured_tensors)} tensors, {sum(t.array.nbytes for t in self.captured_tensors)} bytes")
+        lines.append(f"  guards: {len(self.guards.entries)} entries, {len(self.guards.held)} containers, {self.argument_count} arguments")
+        return "\n".join(lines)
+
+    def grad_tests(self) -> list[str]:
+        """What must not be true of gradients that the function does not clear first."""
+        return [f"{self.leaf_name(k)}.grad is not None" for k, leaf in enumerate(self.leaves) if not leaf.cleared and leaf.before is None]
+
+    def bump(self, tensor: Any) -> None:
+        """Count a write to an argument."""
+        tensor._bump()
+
+    def read_hyper(self) -> bool:
+        """Read the options of the optimizers; False where they ask for another rule."""
+        place = 0
+        for k, (optimizer, group, recipe, _) in enumerate(self.program.recipes):
+            now = optimizer._recipe(group)
+            if now.rule is not recipe.rule or now.flags != recipe.flags:
+                return False
+            values = recipe.read(group)
+            self.numbers[place : place + len(values)] = values
+            self.hyper_last[k] = self.hyper[k][0](group)
+            place += len(values)
+        return True
+
+    def failed(self, status: int, arguments: Sequence[Any], nodes: Sequence[Any]) -> Any:
+        """The program refused: an exception, or a reason to run eagerly this time."""
+        for node in nodes:
+            node.grad = None
+        if status >= 0:
+            raise self.program.failed(status, arguments)
+        return FAILED
+
+    @property
+    def digest(self) -> str:
+        return hashlib.sha256(self.text.encode()).hexdigest()[:12]
+
+
+__all__ = ["Done", "Source", "Version", "is_done"]
