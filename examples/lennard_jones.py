@@ -52,7 +52,9 @@ def check(positions, pairs):
     assert np.allclose(found.detach().numpy(), by_hand(positions, 1.3, 1.0))
     (slope,) = torch.autograd.grad((found**2).sum(), sigma)
     step = 1e-6
-    wanted = ((by_hand(positions, 1.3, 1 + step) ** 2).sum() - (by_hand(positions, 1.3, 1 - step) ** 2).sum()) / (2 * step)
+    wanted = ((by_hand(positions, 1.3, 1 + step) ** 2).sum() - (by_hand(positions, 1.3, 1 - step) ** 2).sum()) / (
+        2 * step
+    )
     assert abs(slope.item() - wanted) < 1e-6 * abs(wanted)
     assert pair_energy.check(points=[0.6, 0.9, 1.0, 1.4, 2.5])
 

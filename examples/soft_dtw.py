@@ -51,7 +51,7 @@ def soft_dtw_backward(grad, cost, gamma, value, table):
     return out
 
 
-def distance(x, y, gamma=1.0):
+def distance(x, y, gamma=0.1):
     """Soft-DTW of two series under squared differences."""
     return soft_dtw((x[:, None] - y[None, :]) ** 2, gamma)
 
@@ -61,7 +61,7 @@ def alignments(n, m):
     if n == 1 and m == 1:
         return [[(0, 0)]]
     steps = [(n - 1, m)] * (n > 1) + [(n, m - 1)] * (m > 1) + [(n - 1, m - 1)] * (n > 1 and m > 1)
-    return [path + [(n - 1, m - 1)] for a, b in steps for path in alignments(a, b)]
+    return [[*path, (n - 1, m - 1)] for a, b in steps for path in alignments(a, b)]
 
 
 def check():

@@ -77,7 +77,9 @@ def check():
     loss, reference = ((w * torch.arange(20.0).reshape(5, 4)).sum() for w in (weights, wanted))
     for found, right in zip(*(torch.autograd.grad(x, (queries, points)) for x in (loss, reference)), strict=True):
         assert float((found - right).abs().max()) < 1e-12
-    torch.opcheck(soft_knn, queries, points, 4, 0.7, False, skip=("size 0", "0-d", "bounds", "ties", "NaN and infinity"))
+    torch.opcheck(
+        soft_knn, queries, points, 4, 0.7, False, skip=("size 0", "0-d", "bounds", "ties", "NaN and infinity")
+    )
 
 
 def agreement(images, labels, onehot, k=5):

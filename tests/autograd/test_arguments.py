@@ -157,6 +157,8 @@ def test_outputs_alone_decide_what_runs(lib):
     a, b = x * 2, y * 3
     a.grad_fn.register_hook(lambda *given: ran.append("a"))
     b.grad_fn.register_hook(lambda *given: ran.append("b"))
+    b.register_hook(lambda g: ran.append("tensor b"))
+    y.register_hook(lambda g: ran.append("y"))
     lib.autograd.grad(a * b, x)
     assert ran == ["a"]
 

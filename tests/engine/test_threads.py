@@ -64,9 +64,12 @@ def test_threads_share_a_graph(switching):
     assert torch.allclose(w.grad, alone * 180)
 
 
-def test_first_gradients_are_not_lost(switching):
+@pytest.mark.parametrize("hooks", [False, True])
+def test_first_gradients_are_not_lost(switching, hooks):
     for _ in range(40):
         w = torch.zeros(2, requires_grad=True)
+        if hooks:
+            w.register_hook(lambda g: None)  # sends the run by the full engine
         barrier = threading.Barrier(4)
 
         def work(index, w=w, barrier=barrier):

@@ -1,7 +1,7 @@
 """Sums of elementwise expressions: what sums, means, norms and losses are, in one pass and without a temporary.
 
 float32 is summed in blocks: the processor's lanes within a block, float64 from block to block. 1e6 elements take 43 us (float64 all
-the way 72; torch 44) and are good to one rounding, where lanes alone lose a digit (`reductions` in benchmarks/README.md).
+the way 72; torch 44) and are good to one rounding, where lanes alone lose a digit.
 """
 
 from __future__ import annotations

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import inspect
 import textwrap
+import threading
 import types
 from collections.abc import Callable, Iterable
 from typing import Any, Final
@@ -19,6 +20,7 @@ from . import language
 
 Function = Callable[..., Any]
 REASSOCIATE: Final = frozenset({"reassoc", "nsz"})
+BUILDING: Final = threading.RLock()  # one thread compiles at a time; another that needs the same kernel waits for it
 COMPILED: list[str] = []  # names of the kernels compiled or loaded in this process, in order; `jitgrad info` and tests read it
 
 
@@ -74,8 +76,10 @@ class Kernel:
 
     def _pending(self, dtype: np.dtype[Any], entries: list[Entry], index: int) -> Entry:
         def first_call(*arguments: Any) -> Any:
-            entry = entries[index] = self.build(dtype)
-            return entry(*arguments)
+            with BUILDING:
+                if entries[index] is first_call:
+                    entries[index] = self.build(dtype)
+            return entries[index](*arguments)
 
         return first_call
 

@@ -1,7 +1,7 @@
 """Calls of general and linear ops: arrays, the op's function, tensors around its results, a node.
 
 What a node saves depends on the op and on which inputs take a gradient; a `Recipe` knows it, so that the call of an op with one result is
-straight-line code (a `view` of 3 us where building everything anew took 10; `tests/hot_path` counts the steps).
+straight-line code (a softmax of 4 us where building everything anew took 10).
 """
 
 from __future__ import annotations

@@ -56,20 +56,20 @@ def compose(inner: View, value: Value, outer: View) -> View | None:
         return None
     at = [sum(w * strides[row] for w, (_, _, strides) in zip(where, segments, strict=True)) for row in range(len(rows))]
     old = tuple(Term(View(term.index.value, outer.shape, tuple(x[k + 1] for x in axes if x is not None), term.index.offset + at[k + 1], term.index.terms),
-                     term.stride, term.bound) for k, term in enumerate(inner.terms))  # fmt: skip
-    new = tuple(Term(term.index, x[0], term.bound) for term, x in zip(outer.terms, terms, strict=True) if x is not None and x[0])
+                     term.stride, term.bound, term.ignored) for k, term in enumerate(inner.terms))  # fmt: skip
+    new = tuple(Term(term.index, x[0], term.bound, term.ignored) for term, x in zip(outer.terms, terms, strict=True) if x is not None and x[0])
     return View(inner.value, outer.shape, tuple(x[0] for x in axes if x is not None), inner.offset + at[0], old + new)
 
 
 @dataclass(frozen=True)
 class Place:
-    """An address in a loop over rows r and columns c: offset + r * down + c * across + the terms (index place, stride)."""
+    """An address in a loop over rows r and columns c: offset + r * down + c * across + the terms (index place, stride, ignored index)."""
 
     value: Value
     offset: int
     down: int
     across: int
-    terms: tuple[tuple[Place, int], ...] = ()
+    terms: tuple[tuple[Place, int, int | None], ...] = ()
 
 
 def _flat(shape: Sequence[int], strides: Sequence[int]) -> int | None:
@@ -98,5 +98,5 @@ def place(view: View, order: Sequence[int], split: int) -> Place | None:
         inner = place(term.index, order, split)
         if inner is None:
             return None
-        terms.append((inner, term.stride))
+        terms.append((inner, term.stride, term.ignored))
     return Place(view.value, view.offset, down, across, tuple(terms))

@@ -318,7 +318,7 @@ class Writer:
             depth += 1
         index = spelled(list(zip(names, op.strides, strict=True)), op.offset)
         for term in op.terms:
-            index += f" + {self.nested(term.index, names)} * {term.stride}"
+            index += f" + {self.picked(self.nested(term.index, names), term.ignored)} * {term.stride}"
         self.line(depth, f"at = {index}")
         value = f"{word}({self.nested(op.part, names)})"
         self.line(depth, f"{target}[at] = {f'{target}[at] + {value}' if op.add else value}")
@@ -340,13 +340,20 @@ class Writer:
         source = view.value.source
         index = spelled(list(zip(names, view.strides, strict=True)), view.offset)
         for term in view.terms:
-            index += f" + {self.nested(term.index, names)} * {term.stride}"
+            index += f" + {self.picked(self.nested(term.index, names), term.ignored)} * {term.stride}"
         if source is not None and source.kind == "position":
             return f"({index})"
         if view.value.number in self.scalars:
             return view.value.label
         self.loaded.add(view.value.number)
         return f"{self.layout.pointer(view.value)}[{index}]"
+
+    def picked(self, index: str, ignored: int | None) -> str:
+        """An index, 0 where it stands for none: what is read there is not used, but must be there."""
+        if ignored is None:
+            return index
+        self.functions.add("where")
+        return f"where({index} == {ignored}, i8(0), {index})"
 
     def update(self, op: Update) -> None:
         """An optimizer's rule over one parameter."""
@@ -502,7 +509,7 @@ class Inside:
                 self.loop.masks.add(found)
             elif value.dtype != compute and not raw:
                 text = f"{type_of(compute)}({text})"
-            still = at.across == 0 and not any(term.across or term.terms for term, _ in at.terms) and self.space.columns > 1
+            still = at.across == 0 and not any(term.across or term.terms for term, _, _ in at.terms) and self.space.columns > 1
             (self.loop.hoisted if still else self.loop.body).append(f"{found} = {text}")
         return found
 
@@ -521,8 +528,8 @@ class Inside:
 
     def index(self, at: Place) -> str:
         text = spelled(([("r", at.down)] if self.space.rows > 1 else []) + ([("c", at.across)] if self.space.columns > 1 else []), at.offset)
-        for term, step in at.terms:
-            text += f" + {self.element(term)} * {step}"
+        for term, step, ignored in at.terms:
+            text += f" + {self.writer.picked(self.element(term), ignored)} * {step}"
         return text
 
     def emit(self, expr: Expr, compute: np.dtype[Any], dtype: np.dtype[Any], condition: bool) -> str:

@@ -269,7 +269,7 @@ class Classes:
         operands = {"t": self.target}
         weight: Expr = const(1.0)
         if self.weight is not None:
-            term = Term(self.target, self.weight.strides[0], self.classes)
+            term = Term(self.target, self.weight.strides[0], self.classes, self.ignored)
             operands["w"] = View(self.weight.value, self.rows, (0,) * len(self.rows), self.weight.offset, (term,))
             weight = var("w")
         if not 0 <= self.ignored < self.classes and self.weight is None and self.never_ignored:
@@ -281,7 +281,7 @@ class Classes:
 
     def picked(self, logs: View) -> View:
         """The element of each row that its target names."""
-        term = Term(self.target, logs.strides[-1], self.classes)
+        term = Term(self.target, logs.strides[-1], self.classes, self.ignored)
         return View(logs.value, self.rows, logs.strides[:-1], logs.offset, (*logs.terms, term))
 
     def loss(self, logs: View, reduction: str) -> tuple[View, View]:

@@ -178,7 +178,7 @@ class Schedule:
         """The stage in which a sink with these reads can run in a group; -1 for none."""
         stage = 0
         for read in places:
-            for value in [read.value, *(term.value for term, _ in read.terms)]:
+            for value in [read.value, *(term.value for term, _, _ in read.terms)]:
                 maker = self.sinks.get(value.number)
                 if maker is None or maker.group < group.number:
                     continue

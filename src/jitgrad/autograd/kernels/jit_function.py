@@ -111,17 +111,26 @@ class JitFunction:
         call = [*args]
         for place in plan.tensors:
             call[place] = args[place].array
+        found = plan.entry(*call)
+        kept = found if plan.forward.several else (found,)
+        out = kept[0]
+        if plan.number:
+            out = np.array(out, plan.dtype)
+        else:
+            for place in plan.scratch_arrays:
+                if kept[place].base.data == out.base.data:  # two views of one allocation
+                    kept = (*kept[:place], kept[place].copy(), *kept[place + 1 :])
         result = TensorBase.kind()
-        result.array = out = plan.entry(*call)
+        result.array = out
         result.meta = plan.metas.get(out.shape) or plan.output_meta(out.shape)
         result.fn = result.vc = result.rare = None
-        edges = [args[place].fn for place in plan.diff]
+        edges = [args[place].fn if type(args[place]) not in NUMBERS else None for place in plan.diff]
         if (modes.NO_GRAD and not modes.grad_enabled()) or all([edge is None for edge in edges]):  # noqa: C419  (faster than a generator)
             return result
         result.fn = node = plan.node()
         node.set_edges(edges)
         node.plan = plan
-        node.values = plan.values(call, (out,))
+        node.values = plan.values(call, kept)
         node.counters = None
         node.meta = result.meta
         node.epoch = versions.WRITES

@@ -77,11 +77,11 @@ def output_array(value: Any, given: Given, inputs: Sequence[Any], function: Any,
     return own(np.asarray(value), given, inputs)
 
 
-def scratch(value: Any, given: Given) -> Any:
-    """A value kept for backward: arrays in C order, all else as it is."""
-    return (
-        np.ascontiguousarray(value) if given.kind == "array" and value.ndim and not value.flags.c_contiguous else value
-    )
+def scratch(value: Any, given: Given, others: Sequence[Any]) -> Any:
+    """A value kept for backward: an array of its own in C order, all else as it is."""
+    if given.kind != "array":
+        return value
+    return own(value, Given("array", given.dtype, given.ndim, False, given.ordered), others)
 
 
 def gradient_array(

@@ -25,8 +25,8 @@ class Plan:
 
     `arrays` are the positions of array arguments, `diff` of those that backward returns a gradient for. `saved_inputs`
     and `saved_outputs` are positions in a node's `values`, `loose` those of saved tensors that take no gradient.
-    `simple`: forward returns one fresh array and nothing else; `only` is then the position of the one tensor, if there
-    is one. `back` is the entry of backward where it may be called without further checks.
+    `simple`: one output, an array or (`number`) a number, and fresh scratch; `bare`: one array and nothing else; `only` is
+    then the position of the one tensor, if there is one. `back` is the entry of backward where it may be called without further checks.
     """
 
     def __init__(
@@ -51,21 +51,21 @@ class Plan:
         self.back: Callable[..., Any] | None = None
         self.metas: dict[tuple[int, ...], Meta] = {}
         gives = self.forward.gives
-        one = gives[0] if gives is not None and len(gives) == 1 else None
-        self.simple = (
-            one is not None
-            and one.kind == "array"
-            and one.fresh
-            and one.ordered
-            and not self.forward.several
-            and not contract.mutates
-            and contract.outputs in (None, 1)
-            and one.dtype is not None
-            and one.dtype.char in "fd"
-        )
+        one = gives[0] if gives else None
+        self.number = one is not None and one.kind == "number"
+        self.simple = gives is not None and self.is_simple(gives)
+        self.bare = self.simple and not self.forward.several and not self.number
+        self.scratch_arrays = tuple(k for k, given in enumerate(gives or ()) if k and given.kind == "array")
         self.dtype = one.dtype if one is not None and one.dtype is not None else np.dtype(np.float64)
         self.kept_outputs = 1 if self.simple else 0  # how many of the saved results are outputs
         self.node = self.node_class(1)
+
+    def is_simple(self, gives: Sequence[Given]) -> bool:
+        """Whether there is one floating-point output, and nothing that was returned shares memory with an argument."""
+        if self.contract.mutates or self.contract.outputs not in (None, 1) or gives[0].kind not in ("array", "number"):
+            return False
+        known = gives[0].dtype is not None and gives[0].dtype.char in FLOATS
+        return known and all(given.fresh and given.ordered for given in gives if given.kind == "array")
 
     def node_class(self, outputs: int) -> type[Any]:
         """The class of the nodes of calls with so many results."""
@@ -92,7 +92,8 @@ class Plan:
             ]
         )
         kept = [out if given.kind == "array" else value for out, value, given in zip(outs, values, gives, strict=False)]
-        kept += [scratch(value, given) for value, given in zip(values[wanted:], gives[wanted:], strict=True)]
+        others = [*call, *outs]
+        kept += [scratch(value, given, others) for value, given in zip(values[wanted:], gives[wanted:], strict=True)]
         self.kept_outputs = wanted
         return outs, kept
 
@@ -131,7 +132,7 @@ class Plan:
         self.saved_outputs = tuple(place for place in arrays if mask[place])
         self.mask = mask
         filled = [place for place, _ in self.fills]
-        if self.simple and len(self.diff) == 1 and self.tensors == self.diff and filled in ([], [self.count]):
+        if self.bare and len(self.diff) == 1 and self.tensors == self.diff and filled in ([], [self.count]):
             self.only, self.blank = self.diff[0], self.fills[0][1] if filled else None
 
     def result_dtype(self, index: int) -> np.dtype[Any]:
