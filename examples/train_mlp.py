@@ -3,13 +3,12 @@
 Replace the first import by `import torch` and the loader's tensors by your own data, and this is a PyTorch script.
 """
 
-from jitgrad.optim.lr_scheduler import OneCycleLR
-from jitgrad.utils.data import DataLoader, TensorDataset
-
 import jitgrad as torch
 from jitgrad import nn
 from jitgrad.cli.digits import split_digits
 from jitgrad.optim import Adam
+from jitgrad.optim.lr_scheduler import OneCycleLR
+from jitgrad.utils.data import DataLoader, TensorDataset
 
 EPOCHS, BATCH, RATE = 30, 64, 5e-3
 

@@ -205,7 +205,7 @@ def node_template(op: Elementwise) -> str:
     local = {f"s{k}": "ab"[k] for k in saved_inputs} | ({"r": "r"} if result else {})
     out = [f"class {op.node}(FastNode):", f"    __slots__ = ({', '.join(repr(s) for s in sorted(slots))},)", f"    arity = {len(op.inputs)}",
            f"    op = ops_{op.module}.{python_name(op)}", f"    kept = ({''.join(repr(s) + ', ' for s in local)})", "",
-           f"    def apply(self, grad: Any, keep: bool) -> Any:"]
+           "    def apply(self, grad: Any, keep: bool) -> Any:"]
     for slot, name in local.items():
         out.append(f"        {name} = self.{slot}")
     if local:

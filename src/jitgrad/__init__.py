@@ -10,7 +10,7 @@ tensor(6.)
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from ._core.dtypes import (
+from ._core.dtypes import (  # noqa: F401  (three go by names that Python has too)
     bool_ as bool,
     double as double,
     dtype as dtype,
@@ -21,10 +21,10 @@ from ._core.dtypes import (
     float_ as float,
     half as half,
     iinfo as iinfo,
+    int8 as int8,
     int16 as int16,
     int32 as int32,
     int64 as int64,
-    int8 as int8,
     int_ as int,
     long as long,
     set_default_dtype as set_default_dtype,
@@ -34,6 +34,11 @@ from ._core.dtypes import (
 from ._core.shapes import (
     Size as Size,
 )
+from ._kernels.threads import (
+    get_num_threads as get_num_threads,
+    set_num_threads as set_num_threads,
+)
+
 # start: written by tools/gen_api.py
 from ._tensor._functions import (
     abs as abs,
@@ -470,6 +475,10 @@ from ._tensor.creation import (
     zeros as zeros,
     zeros_like as zeros_like,
 )
+from ._tensor.indexing import (
+    index_put as index_put,
+    index_put_ as index_put_,
+)
 from ._tensor.inquiry import (
     can_cast as can_cast,
     get_default_dtype as get_default_dtype,
@@ -477,16 +486,6 @@ from ._tensor.inquiry import (
     numel as numel,
     promote_types as promote_types,
     result_type as result_type,
-)
-from ._tensor.ranges import (
-    linspace as linspace,
-    logspace as logspace,
-    tril_indices as tril_indices,
-    triu_indices as triu_indices,
-)
-from ._tensor.indexing import (
-    index_put as index_put,
-    index_put_ as index_put_,
 )
 from ._tensor.printing import (
     set_printoptions as set_printoptions,
@@ -509,9 +508,16 @@ from ._tensor.random import (
     seed as seed,
     set_rng_state as set_rng_state,
 )
+from ._tensor.ranges import (
+    linspace as linspace,
+    logspace as logspace,
+    tril_indices as tril_indices,
+    triu_indices as triu_indices,
+)
 from ._tensor.writes import (
     resize_as_ as resize_as_,
 )
+from ._version import __version__ as __version__
 from .autograd.anomaly_mode import (
     is_anomaly_check_nan_enabled as is_anomaly_check_nan_enabled,
     is_anomaly_enabled as is_anomaly_enabled,
@@ -525,16 +531,9 @@ from .autograd.grad_mode import (
     no_grad as no_grad,
     set_grad_enabled as set_grad_enabled,
 )
-from ._kernels.threads import (
-    get_num_threads as get_num_threads,
-    set_num_threads as set_num_threads,
-)
-from ._version import __version__ as __version__
 
 if TYPE_CHECKING:
-    from . import nn as nn
-    from . import optim as optim
-    from . import utils as utils
+    from . import nn as nn, optim as optim, utils as utils
 
 _COMPILER = ("compile", "export")
 _LAZY = ("nn", "optim", "utils", "interop", "testing")  # imported when first asked for: `import jitgrad` stays cheap

@@ -5,8 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from jitgrad._expr import ATOMS, apply, const, derivative, param, stays_finite, substitute, var
-from jitgrad._expr import scalar as s
+from jitgrad._expr import ATOMS, apply, const, derivative, param, scalar as s, stays_finite, substitute, var
 from jitgrad._expr.interpret import evaluate
 
 X, Y, Z = var("x"), var("y"), var("z")

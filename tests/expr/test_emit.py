@@ -4,8 +4,7 @@ import math
 
 import pytest
 
-from jitgrad._expr import emit_body, param, spelling, var
-from jitgrad._expr import scalar as s
+from jitgrad._expr import emit_body, param, scalar as s, spelling, var
 
 X, Y = var("x"), var("y")
 

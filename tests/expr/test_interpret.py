@@ -6,8 +6,7 @@ import sys
 import numpy as np
 import pytest
 
-from jitgrad._expr import ATOMS, apply, const, param, var
-from jitgrad._expr import scalar as s
+from jitgrad._expr import ATOMS, apply, const, param, scalar as s, var
 from jitgrad._expr.interpret import NUMPY, evaluate
 
 X, Y = var("x"), var("y")

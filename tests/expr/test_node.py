@@ -8,9 +8,19 @@ import pickle
 import numpy as np
 import pytest
 
-from jitgrad._expr import apply, const, free_params, free_variables, param, substitute, topological, trace, var
-from jitgrad._expr import node as node_module
-from jitgrad._expr import scalar as s
+from jitgrad._expr import (
+    apply,
+    const,
+    free_params,
+    free_variables,
+    node as node_module,
+    param,
+    scalar as s,
+    substitute,
+    topological,
+    trace,
+    var,
+)
 
 X, Y = var("x"), var("y")
 

@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from jitgrad._expr import ATOMS, apply, derivative, trace, var
-from jitgrad._expr import scalar as s
+from jitgrad._expr import ATOMS, apply, derivative, scalar as s, trace, var
 from jitgrad._kernels.elementwise import flat_source, interpreted, spec_of, strided_source
 from jitgrad._kernels.maps import map_kernel
 

@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from jitgrad._kernels import language
-from jitgrad._kernels import random as kernels
+from jitgrad._kernels import language, random as kernels
 from jitgrad._kernels.language import data, words
 from jitgrad._kernels.registry import kernel
 

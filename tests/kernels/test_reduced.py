@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from jitgrad._expr import param, var
-from jitgrad._expr import scalar as s
+from jitgrad._expr import param, scalar as s, var
 from jitgrad._kernels.reduced import BLOCK, interpreted_middle, interpreted_sum, middle_kernel, sum_kernel
 
 X, Y, A = var("x"), var("y"), param("a")

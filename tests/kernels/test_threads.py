@@ -33,7 +33,7 @@ def test_the_environment_is_asked():
     assert threads_in_a_process(OMP_NUM_THREADS="2")[:2] == ["2", "2"]
 
 
-@pytest.mark.parametrize("wrong, error", [(0, RuntimeError), (-1, RuntimeError), (1.5, TypeError), (True, TypeError)])
+@pytest.mark.parametrize(("wrong", "error"), [(0, RuntimeError), (-1, RuntimeError), (1.5, TypeError), (True, TypeError)])
 def test_bad_numbers(wrong, error):
     before = jitgrad.get_num_threads()
     with pytest.raises(error):

@@ -9,12 +9,11 @@ import numpy as np
 import pytest
 
 import jitgrad
+from jitgrad._core.settings import settings
 from jitgrad.autograd.kernels import KernelError, jit_function
 from tests.kernels_user.cases import make_product, make_scan, scan_backward, scan_forward, tensor
 
-
-def numeric_scan(x, decay):
-    return scan_forward(np.asarray(x, float), decay)
+compiled = pytest.mark.skipif(not settings.jit, reason="says what the compiler says")
 
 
 def test_values_and_gradient():
@@ -526,7 +525,7 @@ def test_outputs_that_share_memory_are_told_apart():
             "returned 2 gradients, but the inputs that take one are x",
         ),
         (lambda grad, x, decay, y, z: grad * 1.0, "takes 5 arguments, but is called with 4"),
-        (lambda grad, x, decay, y: grad * nowhere, "can't be compiled"),  # noqa: F821
+        pytest.param(lambda grad, x, decay, y: grad * nowhere, "can't be compiled", marks=compiled),  # noqa: F821
     ],
 )
 def test_a_wrong_backward_is_named_and_the_graph_stays_usable(backward, message):
@@ -556,9 +555,9 @@ def test_a_shape_that_is_wrong_only_the_second_time():
     ("forward", "message"),
     [
         (lambda x: None, "returned 0 values, but has 1 output"),
-        (lambda x: [1.0], r"returned a value of type list\(float64\).* as output 0"),
+        (lambda x: [1.0], r"returned a value of type list.* as output 0"),
         (lambda x: x + 1j, "returned a value of type complex128 array as output 0"),
-        (lambda x: x.nothing(), "can't be compiled for x: float64"),
+        pytest.param(lambda x: x.nothing(), "can't be compiled for x: float64", marks=compiled),
     ],
 )
 def test_a_wrong_forward_is_named(forward, message):

@@ -14,8 +14,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from .dtypes import dtype as Dtype
-from .dtypes import from_numpy
+from .dtypes import dtype as Dtype, from_numpy
 
 Entry = Callable[..., Any]
 Factory = Callable[[np.dtype[Any], list[Entry], int], Entry]

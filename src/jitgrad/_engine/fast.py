@@ -132,38 +132,42 @@ def run(root: Node, grad: Any, keep: bool) -> list[Pending] | None:
     heap: list[tuple[int, Node]] = []
     leaves: list[Any] = []
     node: Any = root
-    after: Any = None
+    after: Any = None  # the next node of a chain, which never touches the heap
     try:
         while True:
-            after = None
+            after = first = second = third = None
             arity = node.arity
             if arity == 1:
-                first, second = node.apply(grad, keep), None
+                first = node.apply(grad, keep)
             elif arity == 2:
                 first, second = node.apply(grad, keep)
             elif arity == 3:
                 first, second, third = node.apply(grad, keep)
-                if third is not None:
-                    give(node.e2, third, heap, leaves)
-                    third = None
             else:
-                first = second = None
                 for edge, part in zip(node.edges(), node.apply(grad, keep), strict=True):
                     if part is not None and edge is not None:
                         give(edge, part, heap, leaves)
                 part = None
             grad = None
-            if second is not None:
-                give(node.e1, second, heap, leaves)
-                second = None
             if first is not None:
                 edge = node.e0
-                if edge.buf is None and edge.number != LEAF:  # a chain: no need for the heap
+                if edge.buf is None and edge.number != LEAF:
                     edge.buf = first
                     after = edge
                 else:
                     give(edge, first, heap, leaves)
                 first = None
+            if second is not None:
+                edge = node.e1
+                if after is None and edge.buf is None and edge.number != LEAF:
+                    edge.buf = second
+                    after = edge
+                else:
+                    give(edge, second, heap, leaves)
+                second = None
+            if third is not None:
+                give(node.e2, third, heap, leaves)
+                third = None
             if heap:
                 if after is None or heap[0][0] < after.number:
                     if after is not None:
@@ -181,9 +185,14 @@ def run(root: Node, grad: Any, keep: bool) -> list[Pending] | None:
     except Undefined as stop:
         return unfinished(stop.pending(node), heap, leaves)
     finally:
-        for edge in leaves:
-            edge.buf = None
-        for _, edge in heap:
-            edge.forget()
-        if after is not None:
-            after.forget()
+        clear(heap, leaves, after)
+
+
+def clear(heap: list[tuple[int, Node]], leaves: list[Node], after: Node | None) -> None:
+    """Leave no gradient on the nodes, however the run ended."""
+    for edge in leaves:
+        edge.buf = None
+    for _, edge in heap:
+        edge.forget()
+    if after is not None:
+        after.forget()

@@ -178,7 +178,22 @@ def _call_library(builder: Any, real: ir.Type, letter: str, arguments: list[Any]
 
 
 @intrinsic
-def _gemm_by_library(typing: Any, transpose_a: Any, transpose_b: Any, m: Any, n: Any, k: Any, alpha: Any, a: Any, lda: Any, b: Any, ldb: Any, beta: Any, c: Any, ldc: Any) -> Any:  # fmt: skip
+def _gemm_by_library(
+    typing: Any,
+    transpose_a: Any,
+    transpose_b: Any,
+    m: Any,
+    n: Any,
+    k: Any,
+    alpha: Any,
+    a: Any,
+    lda: Any,
+    b: Any,
+    ldb: Any,
+    beta: Any,
+    c: Any,
+    ldc: Any,
+) -> Any:
     """c[m, n] = alpha * op(a)[m, k] @ op(b)[k, n] + beta * c, row-major; op transposes where its flag is 1.
 
     `a, b, c` are data pointers, `lda, ldb, ldc` the lengths of their rows. Sizes may be 0 (then nothing or only `beta * c` happens).
@@ -204,7 +219,21 @@ def _gemm_by_library(typing: Any, transpose_a: Any, transpose_b: Any, m: Any, n:
 
 
 @numba.njit(error_model="numpy")
-def _gemm_by_loops(transpose_a: Any, transpose_b: Any, m: Any, n: Any, k: Any, alpha: Any, a: Any, lda: Any, b: Any, ldb: Any, beta: Any, c: Any, ldc: Any) -> None:  # fmt: skip
+def _gemm_by_loops(
+    transpose_a: Any,
+    transpose_b: Any,
+    m: Any,
+    n: Any,
+    k: Any,
+    alpha: Any,
+    a: Any,
+    lda: Any,
+    b: Any,
+    ldb: Any,
+    beta: Any,
+    c: Any,
+    ldc: Any,
+) -> None:
     for i in range(m):
         for j in range(n):
             total = 0.0

@@ -68,7 +68,21 @@ def real(value: Any) -> Any:
     return value
 
 
-def gemm(transpose_a: int, transpose_b: int, m: int, n: int, k: int, alpha: float, a: Array, lda: int, b: Array, ldb: int, beta: float, c: Array, ldc: int) -> None:  # fmt: skip
+def gemm(
+    transpose_a: int,
+    transpose_b: int,
+    m: int,
+    n: int,
+    k: int,
+    alpha: float,
+    a: Array,
+    lda: int,
+    b: Array,
+    ldb: int,
+    beta: float,
+    c: Array,
+    ldc: int,
+) -> None:
     """c[m, n] = alpha * op(a) @ op(b) + beta * c on flat row-major arrays; see `blas.gemm`."""
     left = _matrix(a, lda, k, m).T if transpose_a else _matrix(a, lda, m, k)
     right = _matrix(b, ldb, n, k).T if transpose_b else _matrix(b, ldb, k, n)

@@ -9,8 +9,7 @@ from contextlib import contextmanager
 @contextmanager
 def counting() -> Iterator[Callable[[], int]]:
     """Let Numba count its allocations for a while; gives the function that tells how many were not freed."""
-    from .jit_memory import counting as start
-    from .jit_memory import live_arrays
+    from .jit_memory import counting as start, live_arrays
 
     with start():
         yield live_arrays

@@ -83,12 +83,12 @@ def compile_error(function: types.FunctionType, what: str, error: BaseException)
     )
 
 
-def write_error(function: types.FunctionType, error: BaseException) -> KernelError:
+def write_error(function: types.FunctionType, error: BaseException, place: str = "") -> KernelError:
     """The error for a function that writes into an argument it may only read."""
     text = _COLOUR.sub("", str(error))
     return KernelError(
         f"{function.__name__} writes into an argument that it may only read. Write into a copy, or declare it: "
-        f'jit_function(..., mutates=("name",)).{place_of(text, function)}'
+        f'jit_function(..., mutates=("name",)).{place or place_of(text, function)}'
     )
 
 

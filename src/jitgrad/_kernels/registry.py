@@ -7,20 +7,20 @@ from __future__ import annotations
 
 import inspect
 import textwrap
-import threading
 import types
 from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 import numpy as np
 
+from .._core.locks import forking_lock
 from .._core.meta import Entry, register, table
 from .._core.settings import settings
 from . import language
 
 Function = Callable[..., Any]
 REASSOCIATE: Final = frozenset({"reassoc", "nsz"})
-BUILDING: Final = threading.RLock()  # one thread compiles at a time; another that needs the same kernel waits for it
+BUILDING: Final = forking_lock()  # one thread compiles at a time; another that needs the same kernel waits for it
 COMPILED: list[str] = []  # names of the kernels compiled or loaded in this process, in order; `jitgrad info` and tests read it
 
 

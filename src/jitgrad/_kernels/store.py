@@ -117,7 +117,8 @@ def load(name: str, text: str) -> tuple[types.ModuleType, bool]:
     if path is None:
         return _load_from_memory(full, text), False
     spec = importlib.util.spec_from_file_location(full, path)
-    assert spec is not None and spec.loader is not None
+    assert spec is not None
+    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules[full] = module  # Numba imports it by this name when it loads a cached function
     spec.loader.exec_module(module)

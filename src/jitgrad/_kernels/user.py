@@ -10,6 +10,7 @@ may share memory: a slice of a read-only array is read-only, so a result that Nu
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,12 +21,13 @@ import numpy as np
 from .._core.errors import KernelError
 from .._core.settings import settings
 from .captures import Function, Unknown, digest, plain_function, rebound
-from .reasons import READONLY, compile_error, write_error
+from .reasons import READONLY, compile_error, place_in_traceback, write_error
 from .registry import COMPILED
 
 Entry = Callable[..., Any]
 DEFAULTS: Final[dict[str, Any]] = {"error_model": "numpy", "fastmath": {"contract"}}
 _GUARD: Final = threading.RLock()
+_PARALLEL: Final[set[int]] = set()  # processes in which a kernel with `parallel=True` was compiled; see `serial`
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +89,7 @@ def compile_function(
     if plain is None:
         raise TypeError(f"expected a Python function or one made by numba.njit, got {type(function).__name__}")
     if not settings.jit:
-        return Compiled(uncompiled(plain, arguments, mutates), None, False, frozenset())
+        return Compiled(uncompiled(plain, arguments, mutates | may_write), None, False, may_write)
     with _GUARD:
         return _attempts(function, plain, arguments, mutates, may_write, nogil)
 
@@ -167,7 +169,25 @@ def options_of(function: Any) -> dict[str, Any]:
     given: Mapping[str, Any] | None = getattr(function, "targetoptions", None)
     if given is None:
         return dict(DEFAULTS)
-    return {key: value for key, value in given.items() if key not in ("cache", "nopython", "forceobj", "looplift")}
+    options = {key: value for key, value in given.items() if key not in ("cache", "nopython", "forceobj", "looplift")}
+    if options.get("parallel"):
+        if serial():
+            del options["parallel"]
+        else:
+            _PARALLEL.add(os.getpid())
+    return options
+
+
+def serial() -> bool:
+    """Whether `parallel=True` must be ignored: a process above this one has used it, and a threading layer rarely survives a fork (GNU
+    OpenMP kills the child).
+    """
+    return bool(_PARALLEL - {os.getpid()})
+
+
+def forked() -> bool:
+    """Whether this process has code in it that its parent compiled for several threads."""
+    return bool(_PARALLEL) and os.getpid() not in _PARALLEL
 
 
 def linked(function: Function) -> Function:
@@ -212,8 +232,13 @@ def uncompiled(function: Function, arguments: Sequence[Argument], mutates: froze
         for place in guarded:
             values[place] = values[place].view()
             values[place].flags.writeable = False
-        with np.errstate(all="ignore"):
-            return plain(*values)
+        try:
+            with np.errstate(all="ignore"):
+                return plain(*values)
+        except ValueError as error:
+            if "read-only" in str(error):
+                raise write_error(function, error, place_in_traceback(error, function)) from error
+            raise
 
     return call
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 
 from .._core.dtypes import uint8
-from .._expr import Expr
-from .._expr import scalar as s
+from .._expr import Expr, scalar as s
 from .checks import check_numbers, floating, is_tensor, no_bool, no_bool_message, not_implemented
 from .kinds import Dispatch, Tensor, composite, one_op
 from .maps import elementwise

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from .._core.dtypes import float64
-from .._expr import Expr
-from .._expr import scalar as s
+from .._expr import Expr, scalar as s
 from .checks import check_alpha, check_fits, is_tensor, no_bool, no_bool_message, not_implemented, subtraction
 from .kinds import Tensor, composite, one_op
 from .maps import Elementwise, elementwise

@@ -9,8 +9,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from .._core.dtypes import bool_, float64, int64
-from .._core.dtypes import dtype as Dtype
+from .._core.dtypes import bool_, dtype as Dtype, float64, int64
 from .._core.shapes import wrap_dims
 from .kinds import Array, Tensor
 

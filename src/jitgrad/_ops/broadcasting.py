@@ -5,8 +5,7 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
-from .._core.shapes import Size
-from .._core.shapes import broadcast_shapes as common_shape
+from .._core.shapes import Size, broadcast_shapes as common_shape
 from .kinds import Tensor, composite
 
 

@@ -9,6 +9,8 @@ import numpy as np
 from .._core.dtypes import (
     FROM_TENSOR_TYPE_NAME,
     TENSOR_TYPE_NAME,
+    bool_ as boolean,
+    dtype as Dtype,
     float16,
     float32,
     float64,
@@ -18,8 +20,6 @@ from .._core.dtypes import (
     int64,
     uint8,
 )
-from .._core.dtypes import bool_ as boolean
-from .._core.dtypes import dtype as Dtype
 from .._core.meta import Meta
 from .._core.shapes import check_broadcastable
 from .kinds import Array, Tensor, composite, linear

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from .._core.dtypes import default_dtype
-from .._expr import Expr
-from .._expr import scalar as s
+from .._expr import Expr, scalar as s
 from .checks import check_tensors
 from .kinds import Tensor, composite
 from .maps import elementwise

@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from .._core.dtypes import Category, result_dtype
-from .._core.dtypes import dtype as Dtype
+from .._core.dtypes import Category, dtype as Dtype, result_dtype
 from .._core.errors import argument_error, bracketed
 from .._core.meta import Meta
 from .._core.shapes import wrap_dim

@@ -13,8 +13,7 @@ import numpy as np
 
 from .._core.dtypes import Category, result_dtype
 from .._core.shapes import broadcast_shapes
-from .._expr import Expr, param, substitute, trace, var
-from .._expr import scalar as s
+from .._expr import Expr, param, scalar as s, substitute, trace, var
 from .._kernels.maps import map_kernel, reserve_kernel
 from .._kernels.reduced import sum_kernel
 from .._kernels.registry import Kernel

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from .._core.dtypes import Category, result_dtype, scalar_dtype
+from .._core.dtypes import scalar_dtype
 from .._core.shapes import broadcast_shapes, check_bmm, check_dot, check_mm, check_mv, matmul_shape
 from .._kernels import products
 from .kinds import Array, Optional, Tensor, composite, general
@@ -22,8 +22,9 @@ def check_kinds(function: str, first: Tensor, second: Tensor) -> None:
     """Both operands of a product must have one dtype."""
     a, b = first.meta.kind, second.meta.kind
     if a is not b:
-        raise RuntimeError(f"expected m1 and m2 to have the same dtype, but got: {C_NAMES[a.name]} != {C_NAMES[b.name]}"
-                           if function in ("mm", "addmm", "linear") else f"expected scalar type {a.scalar_name} but found {b.scalar_name}")  # fmt: skip
+        if function in ("mm", "addmm"):
+            raise RuntimeError(f"expected m1 and m2 to have the same dtype, but got: {C_NAMES[a.name]} != {C_NAMES[b.name]}")
+        raise RuntimeError(f"expected scalar type {a.scalar_name} but found {b.scalar_name}")
 
 
 def stored(matrix: Array) -> tuple[Array, int]:
@@ -40,7 +41,7 @@ def product(a: Array, b: Array) -> Array:
     if kind == HALF:
         return product(a.astype(SINGLE), b.astype(SINGLE)).astype(HALF)
     out = np.empty((*a.shape[:-1], b.shape[-1]), kind)
-    if kind != SINGLE and kind != DOUBLE:
+    if kind not in (SINGLE, DOUBLE):
         return np.matmul(a, b, out=out)
     (a, turn_a), (b, turn_b) = stored(a), stored(b)
     (products.matmul if a.ndim == 2 else products.batched_matmul)[kind](a, turn_a, b, turn_b, out)
@@ -183,7 +184,8 @@ def dot(input: Tensor, tensor: Tensor) -> Tensor:
     """Sum of the products of two vectors' elements."""
     check_dot(input.meta.shape, tensor.meta.shape)
     if input.meta.kind is not tensor.meta.kind:
-        raise RuntimeError("dot : expected both vectors to have same dtype, but found " + input.meta.kind.scalar_name + " and " + tensor.meta.kind.scalar_name)
+        raise RuntimeError("dot : expected both vectors to have same dtype, but found "
+                           f"{input.meta.kind.scalar_name} and {tensor.meta.kind.scalar_name}")  # fmt: skip
     return dot_op(input, tensor)
 
 
@@ -251,7 +253,7 @@ def _stacked(input: Tensor, other: Tensor) -> Tensor:
 def linear_general(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """input @ weight.T + bias: (..., in), (out, in) and (out) give (..., out). RuntimeError where shapes or dtypes don't fit."""
     w, x = weight.meta.shape, input.meta.shape
-    plain = weight.meta.plain and (bias is None or bias.meta.shape == w[:1] and bias.meta.kind is weight.meta.kind)
+    plain = weight.meta.plain and (bias is None or (bias.meta.shape == w[:1] and bias.meta.kind is weight.meta.kind))
     if len(w) == 2 and x and x[-1] == w[1] and plain and input.meta.kind is weight.meta.kind:
         return linear_op(bias, input, weight)
     if len(w) == 2 and len(x) == 2 and bias is not None:
@@ -260,8 +262,3 @@ def linear_general(input: Tensor, weight: Tensor, bias: Tensor | None = None) ->
         check_mm((int(np.prod(x[:-1])), x[-1]), w[::-1])
     result = input.matmul(weight.t() if weight.ndim else weight)
     return result if bias is None else result + bias
-
-
-def result_kind(*operands: Any) -> Any:
-    """The dtype of a mixture of tensors and numbers."""
-    return result_dtype((x.meta.kind, Category.DIM if x.meta.shape else Category.ZERO_DIM) if hasattr(x, "meta") else (scalar_dtype(x), Category.NUMBER) for x in operands)

@@ -8,8 +8,7 @@ from typing import Any, Final
 import numpy as np
 
 from .._core.dtypes import promote
-from .._expr import Expr, param, var
-from .._expr import scalar as s
+from .._expr import Expr, param, scalar as s, var
 from .._kernels.reduced import BLOCK, middle_kernel, sum_kernel
 from .axes import HALF, SINGLE, Shape, arranged, axes_of, in_half, kept_shape, restored
 from .extremes import LARGEST, SMALLEST, extreme

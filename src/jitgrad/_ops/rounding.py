@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .._expr import Expr
-from .._expr import scalar as s
+from .._expr import Expr, scalar as s
 from .checks import floating, integral, no_bool, not_implemented
 from .kinds import Tensor, composite
 from .maps import elementwise

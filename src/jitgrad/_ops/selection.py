@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from .._core.dtypes import bool_, dtype, uint8
-from .._expr import Expr
-from .._expr import scalar as s
+from .._expr import Expr, scalar as s
 from .checks import C_NAMES, check_fits, check_tensors, fitting, is_tensor, not_implemented
 from .kinds import Dispatch, Tensor, composite, one_op
 from .maps import NUMBERS, Elementwise, elementwise

@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from .._expr import Expr
-from .._expr import scalar as s
+from .._expr import Expr, scalar as s
 from .checks import floating, one_tensor
 from .kinds import Tensor, composite
 from .maps import elementwise

@@ -31,7 +31,7 @@ class Rare:
     view came about, which decides whether it may be written to; `seen` is the version at which `fn` was last right.
     """
 
-    __slots__ = ("base", "creation", "grad", "inference", "retains", "replay", "seen")
+    __slots__ = ("base", "creation", "grad", "inference", "replay", "retains", "seen")
 
     def __init__(self) -> None:
         self.base: Any = None

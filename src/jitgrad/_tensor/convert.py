@@ -9,8 +9,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from .._core.dtypes import bool_, default_dtype, float64, from_numpy, int64, promote, scalar_dtype
-from .._core.dtypes import dtype as Dtype
+from .._core.dtypes import bool_, default_dtype, dtype as Dtype, float64, from_numpy, int64, promote, scalar_dtype
 from .._core.errors import argument_error
 from .base import TensorBase
 from .index_items import raise_ragged

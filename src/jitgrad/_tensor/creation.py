@@ -8,9 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from .._core.dtypes import bool_, default_dtype, int64, scalar_dtype
-from .._core.dtypes import dtype as Dtype
-from .._core.dtypes import from_numpy as from_native
+from .._core.dtypes import bool_, default_dtype, dtype as Dtype, from_numpy as from_native, int64, scalar_dtype
 from .._core.errors import argument_error, bracketed
 from .._core.shapes import parse_shape
 from .._engine import modes

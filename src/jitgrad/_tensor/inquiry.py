@@ -4,9 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from .._core.dtypes import Category, default_dtype, promote, result_dtype, scalar_dtype
-from .._core.dtypes import can_cast as may_cast
-from .._core.dtypes import dtype as Dtype
+from .._core.dtypes import (
+    Category,
+    can_cast as may_cast,
+    default_dtype,
+    dtype as Dtype,
+    promote,
+    result_dtype,
+    scalar_dtype,
+)
 from .._core.errors import argument_error
 from .base import TensorBase
 from .convert import NUMBER_TYPES, PYTHON_DTYPES

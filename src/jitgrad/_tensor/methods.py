@@ -371,7 +371,8 @@ def check_grad(tensor: Any, value: Any) -> None:
         raise RuntimeError("can't assign Variable as its own grad")
     if value.meta.dtype != tensor.meta.dtype:
         raise RuntimeError(f"attempting to assign a gradient with dtype '{value.meta.kind.name}' to a tensor with "
-                           f"grad_dtype '{tensor.meta.kind.name}'. The gradient must match the tensor's grad_dtype (defaults to the tensor's dtype).")  # fmt: skip
+                           f"grad_dtype '{tensor.meta.kind.name}'. The gradient must match the tensor's grad_dtype (defaults to the "
+                           "tensor's dtype).")  # fmt: skip
     if value.meta.shape != tensor.meta.shape:
         raise RuntimeError(f"assigned grad has data of a different size, expected {list(tensor.meta.shape)} got {list(value.meta.shape)}")
 

@@ -131,7 +131,9 @@ class AddmmBackward0(PlannedNode):
 
 def linear(input: Any, weight: Any, bias: Any = None) -> Any:
     """`matmul.linear_general` where all three are plain and were seen together before."""
-    if bias is None or not isinstance(input, TensorBase) or input.rare is not None or weight.rare is not None or bias.rare is not None or modes.SPECIAL:
+    if bias is None or not isinstance(input, TensorBase) or modes.SPECIAL:
+        return matmul.linear_general(input, weight, bias)
+    if input.rare is not None or weight.rare is not None or bias.rare is not None:
         return matmul.linear_general(input, weight, bias)
     mx = input.meta
     mw = weight.meta

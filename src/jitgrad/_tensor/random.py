@@ -8,8 +8,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from .._core.dtypes import dtype as Dtype
-from .._core.dtypes import float32, iinfo, int64
+from .._core.dtypes import dtype as Dtype, float32, iinfo, int64
 from .._core.errors import argument_error
 from .._core.shapes import parse_shape
 from .._core.stream import DEFAULT, Stream, fresh_seed

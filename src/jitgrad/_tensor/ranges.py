@@ -6,8 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from .._core.dtypes import bool_, default_dtype, int64
-from .._core.dtypes import dtype as Dtype
+from .._core.dtypes import bool_, default_dtype, dtype as Dtype, int64
 from .base import TensorBase
 from .convert import check_device, check_fits, dtype_argument, number_argument
 from .creation import leaf

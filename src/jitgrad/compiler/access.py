@@ -8,16 +8,17 @@ from dataclasses import dataclass
 from .graph import Shape, Term, Value, View, contiguous_strides
 
 
-def _segments(shape: Shape, rows: Sequence[Shape]) -> list[tuple[int, int, tuple[int, ...]]]:
-    """Axes of a contiguous value as (length, step in memory, strides of each row), merged where every row allows."""
+def _segments(shape: Shape, steps: Shape, rows: Sequence[Shape]) -> list[tuple[int, int, tuple[int, ...]]]:
+    """Axes in the order of their steps in memory as (length, step, strides of each row), merged where every row allows."""
     found: list[tuple[int, int, tuple[int, ...]]] = []
-    for axis, (n, step) in enumerate(zip(shape, contiguous_strides(shape), strict=True)):
+    for axis in sorted(range(len(shape)), key=lambda axis: -steps[axis]):
+        n, step = shape[axis], steps[axis]
         if n == 1:
             continue
         strides = tuple(row[axis] for row in rows)
         if found:
-            length, _, before = found[-1]
-            if all(s * n == b for s, b in zip(strides, before, strict=True)):
+            length, last, before = found[-1]
+            if step * n == last and all(s * n == b for s, b in zip(strides, before, strict=True)):
                 found[-1] = (length * n, step, strides)
                 continue
         found.append((n, step, strides))
@@ -28,8 +29,13 @@ def compose(inner: View, value: Value, outer: View) -> View | None:
     """`inner`, which has the axes of `value`, read at the places where `outer` reads `value`; None where that is no view."""
     if outer.shape == value.shape and outer.is_whole:
         return inner
+    return carried(inner, value.shape, value.strides, outer)
+
+
+def carried(inner: View, shape: Shape, steps: Shape, outer: View) -> View | None:
+    """`inner`, whose axes lie in some memory with given steps, read at the places of that memory where `outer` reads."""
     rows = [inner.strides, *(term.index.strides for term in inner.terms)]
-    segments = _segments(value.shape, rows)
+    segments = _segments(shape, steps, rows)
     where = [0] * len(segments)
     reach = [0] * len(segments)
     rest = outer.offset

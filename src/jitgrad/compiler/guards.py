@@ -78,7 +78,22 @@ class Guards:
         self.held: list[Held] = []
         self.seen: set[int] = set()
         self.keep: list[Any] = []
+        self.names: set[str] = {"training"}
+        self.instances: list[tuple[Any, str, set[str]]] = []
         self.visit(function, getattr(function, "__name__", "function"))
+        self.attributes()
+
+    def attributes(self) -> None:
+        """The attributes of all objects that some code names; what these hold may lead to more code and more objects."""
+        grown = True
+        while grown:
+            grown = False
+            for value, name, done in list(self.instances):
+                mapping = value.__dict__
+                for key in [key for key in mapping if key in self.names and key not in done]:
+                    done.add(key)
+                    self.entry(name, mapping, key)
+                    grown = True
 
     def drifted(self) -> bool:
         """Take over entries that are other, but equal, objects; whether there were any."""
@@ -139,6 +154,7 @@ class Guards:
     def function(self, function: types.FunctionType, name: str) -> None:
         if (function.__module__ or "").partition(".")[0] in _FOREIGN:
             return
+        self.names |= names_of(function.__code__)
         scope = function.__globals__
         for key in sorted(names_of(function.__code__)):
             if key in scope and not isinstance(scope[key], (types.ModuleType, type)):
@@ -161,15 +177,14 @@ class Guards:
             return
         methods = [m for base in kind.__mro__ if base.__name__ != "Module" for key, m in base.__dict__.items()
                    if isinstance(m, types.FunctionType) and key not in _SILENT]  # fmt: skip
-        used = set().union({"training"}, *(names_of(method.__code__) for method in methods))
         mapping = value.__dict__
+        private = {key for key in mapping if key.startswith("_")} if is_module else set()
         tables = {key for table in ("_parameters", "_buffers", "_modules") for key in mapping.get(table) or ()} if is_module else set()
-        for key in mapping:
-            if key in used and not (is_module and (key.startswith("_") or key in tables)):
-                self.entry(name, mapping, key)
+        self.instances.append((value, name, private | tables))
         if is_module:
             self.module(value, name)
         for method in methods:
+            self.names |= names_of(method.__code__)
             self.visit(method, f"{name}.{method.__name__}")
 
     def module(self, value: Any, name: str) -> None:

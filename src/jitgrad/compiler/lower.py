@@ -364,7 +364,7 @@ def _(g: Graph, ins: list[Any], st: dict[str, Any], op: Any) -> list[View]:
     mean = g.reduce("sum", x, dims, True, count, "mean")
     away = binary(g, "away", lambda a, b: a - b, x, mean)
     square = g.reduce("sum", binary(g, "mul", lambda a, b: a * b, away, away), dims, False, count, "mean")
-    return [mean.value.whole(), square]
+    return [reshape(g, mean, square.shape), square]
 
 
 @lowering("_batch_norm")

@@ -21,7 +21,8 @@ from .._ops.kinds import Adjoint, Linear
 from .._ops.maps import Elementwise
 from .._tensor.base import AccumulateGrad, TensorBase
 from . import rearrange  # noqa: F401  (fills the table)
-from .graph import Collect, Graph, Source, Unsupported, Update, Value, View, Write
+from .access import carried
+from .graph import Collect, Graph, Source, Unsupported, Update, Value, View, Write, contiguous_strides
 from .lower import LOWERINGS, lower_map, reshape
 from .rearrange import convert
 
@@ -46,6 +47,11 @@ class LeafGrad:
 
     def __init__(self, node: AccumulateGrad, cleared: bool, before: Any) -> None:
         self.node, self.cleared, self.before = node, cleared, before
+
+
+def steps_of(array: Array) -> tuple[int, ...]:
+    """Strides in elements; those of a contiguous array as if no axis had length 1."""
+    return contiguous_strides(array.shape) if array.flags.c_contiguous else tuple(step // array.itemsize for step in array.strides)
 
 
 def user_line() -> str:
@@ -86,7 +92,7 @@ class Tracer:
     def source(self, tensor: Any, source: Source, name: str) -> Root:
         """A root for a tensor that was there before."""
         array = tensor.array
-        steps = tuple(step // array.itemsize for step in array.strides)
+        steps = steps_of(array)
         root = Root(array, self.graph.value(array.shape, array.dtype, name, source=source, strides=steps), source)
         self.bind(array, root)
         self.roots.append(root)
@@ -129,12 +135,16 @@ class Tracer:
         if array is root.array:
             return value.whole()
         offset = array.__array_interface__["data"][0] - root.address
-        strides = tuple(step // array.itemsize for step in array.strides)
+        strides = steps_of(array)
         if array.dtype != root.array.dtype:
             raise Unsupported("a view in another dtype")
-        if value.strides != tuple(step // array.itemsize for step in root.array.strides):
+        view = View(value, array.shape, strides, offset // array.itemsize)
+        if value.strides == steps_of(root.array):
+            return view
+        found = carried(value.whole(), root.array.shape, steps_of(root.array), view)  # the value lies in another order than the traced array
+        if found is None:
             raise Unsupported("a view of memory that was laid out anew")
-        return View(value, array.shape, strides, offset // array.itemsize)
+        return found
 
     def owner(self, array: Array, inputs: Sequence[Any]) -> Root | None:
         """The root of an input whose memory an array lies in."""
@@ -159,7 +169,7 @@ class Tracer:
 
     def adopt(self, array: Array, found: View) -> None:
         """A root of its own for an array that holds the elements of a view."""
-        steps = tuple(step // array.itemsize for step in array.strides)
+        steps = steps_of(array)
         value = found.value
         if not (found.is_whole and found.constant is None and value.strides == steps and value.shape == array.shape):
             value = self.graph.copy(found).value

@@ -5,8 +5,7 @@ from __future__ import annotations
 import warnings
 
 from .._core.shapes import broadcast_shapes
-from .._tensor import Tensor
-from .._tensor import _functions as T
+from .._tensor import Tensor, _functions as T
 from ._reduction import checked_reduction, legacy_reduction
 
 

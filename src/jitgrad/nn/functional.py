@@ -6,15 +6,46 @@ Each is one call away from the op it stands for: what is checked or translated h
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 
-from .._core.dtypes import dtype as DType
 from .._core.dtypes import int64
-from .._tensor import Tensor
-from .._tensor import _functions as T
+from .._tensor import Tensor, _functions as T
 from .._tensor.creation import arange, ones_like
 from ..autograd import no_grad
+from ._activations import (
+    celu,
+    celu_,
+    elu,
+    elu_,
+    gelu,
+    hardshrink,
+    hardsigmoid,
+    hardswish,
+    hardtanh,
+    hardtanh_,
+    leaky_relu,
+    leaky_relu_,
+    log_softmax,
+    logsigmoid,
+    mish,
+    prelu,
+    relu,
+    relu6,
+    relu_,
+    selu,
+    selu_,
+    sigmoid,
+    silu,
+    softmax,
+    softmin,
+    softplus,
+    softshrink,
+    softsign,
+    tanh,
+    tanhshrink,
+    threshold,
+    threshold_,
+)
 from ._losses import (
     binary_cross_entropy,
     binary_cross_entropy_with_logits,
@@ -30,88 +61,53 @@ __all__ = [
     "batch_norm",
     "binary_cross_entropy",
     "binary_cross_entropy_with_logits",
+    "celu",
+    "celu_",
     "cross_entropy",
     "dropout",
     "elu",
+    "elu_",
     "embedding",
     "gelu",
+    "hardshrink",
+    "hardsigmoid",
+    "hardswish",
+    "hardtanh",
+    "hardtanh_",
     "huber_loss",
     "l1_loss",
     "layer_norm",
     "leaky_relu",
+    "leaky_relu_",
     "linear",
     "log_softmax",
     "logsigmoid",
+    "mish",
     "mse_loss",
     "nll_loss",
     "normalize",
     "one_hot",
+    "prelu",
     "relu",
+    "relu6",
+    "relu_",
+    "selu",
+    "selu_",
     "sigmoid",
     "silu",
     "smooth_l1_loss",
     "softmax",
     "softmin",
     "softplus",
+    "softshrink",
+    "softsign",
     "tanh",
+    "tanhshrink",
+    "threshold",
+    "threshold_",
 ]
 
 linear = T.linear
-gelu = T.gelu
-logsigmoid = T.logsigmoid
-softplus = T.softplus
-sigmoid = T.sigmoid
-tanh = T.tanh
-
-
-# ---- activations ----
-def relu(input: Tensor, inplace: bool = False) -> Tensor:
-    """`max(input, 0)` of each element; in place if asked."""
-    return T.relu_(input) if inplace else T.relu(input)
-
-
-def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = False) -> Tensor:
-    """Each element, multiplied by `negative_slope` where it is negative; in place if asked."""
-    return T.leaky_relu_(input, negative_slope) if inplace else T.leaky_relu(input, negative_slope)
-
-
-def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
-    """Each element, `alpha * (exp(x) - 1)` where it is negative; in place if asked."""
-    return T.elu_(input, alpha) if inplace else T.elu(input, alpha)
-
-
-def silu(input: Tensor, inplace: bool = False) -> Tensor:
-    """`x * sigmoid(x)` of each element; in place if asked."""
-    return T.silu_(input) if inplace else T.silu(input)
-
-
-def softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: DType | None = None) -> Tensor:
-    """`exp(x) / sum(exp(x))` along `dim`; with `dtype` the input is cast to it first."""
-    if dim is None:
-        dim = _implicit_dim("softmax", input.dim(), _stacklevel)
-    return T.softmax(input, dim, dtype)
-
-
-def log_softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: DType | None = None) -> Tensor:
-    """Logarithm of the softmax along `dim`; with `dtype` the input is cast to it first."""
-    if dim is None:
-        dim = _implicit_dim("log_softmax", input.dim(), _stacklevel)
-    return T.log_softmax(input, dim, dtype)
-
-
-def softmin(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: DType | None = None) -> Tensor:
-    """Softmax of the negative input along `dim`."""
-    if dim is None:
-        dim = _implicit_dim("softmin", input.dim(), _stacklevel)
-    return T.softmax(-input, dim, dtype)
-
-
-def _implicit_dim(name: str, ndim: int, stacklevel: int) -> int:
-    warnings.warn(
-        f"Implicit dimension choice for {name} has been deprecated. Change the call to include dim=X as an argument.",
-        stacklevel=stacklevel,
-    )
-    return 0 if ndim in (0, 1, 3) else 1
 
 
 # ---- regularisation ----

@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from .._tensor import Tensor
-from .._tensor import _functions as T
+from .._tensor import Tensor, _functions as T
 from .._tensor.creation import empty, empty_like, eye, from_numpy
 from ..autograd import no_grad
 

@@ -13,8 +13,7 @@ import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from .._expr import Expr, trace
-from .._expr import scalar as s
+from .._expr import Expr, scalar as s, trace
 from .._expr.interpret import evaluate
 from .._kernels.registry import Kernel
 from .._kernels.updates import update_kernel

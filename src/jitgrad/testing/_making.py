@@ -6,8 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from .._core.dtypes import dtype as Dtype
-from .._core.dtypes import iinfo
+from .._core.dtypes import dtype as Dtype, iinfo
 from .._core.shapes import parse_shape
 from .._tensor.base import wrap
 from .._tensor.random import rand, randint

@@ -10,8 +10,7 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 
 from .._core.dtypes import float64, int64
-from .._tensor import Tensor
-from .._tensor import _functions as T
+from .._tensor import Tensor, _functions as T
 from .._tensor.creation import arange, as_tensor, tensor
 from .._tensor.random import Generator, randperm
 

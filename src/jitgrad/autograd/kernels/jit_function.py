@@ -7,7 +7,9 @@ goes through `general`.
 
 from __future__ import annotations
 
+import os
 import threading
+import weakref
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -18,7 +20,7 @@ from ..._engine import anomaly, modes, versions
 from ..._engine.node import Port, next_number
 from ..._kernels.captures import Read, all_reads, changed
 from ..._kernels.reasons import definition
-from ..._kernels.user import Argument
+from ..._kernels.user import Argument, forked
 from ..._tensor.base import TensorBase, wrap
 from ..._tensor.elementwise import counter_of, recording
 from ..._tensor.saved import pack
@@ -29,6 +31,19 @@ from .plan import Plan
 
 NUMBERS: Final = frozenset((float, int, bool, str, type(None), np.float64, np.float32, np.int64, np.bool_))
 _LIMIT: Final = 10_000
+_ALL: Final[weakref.WeakSet[JitFunction]] = weakref.WeakSet()
+
+
+def _after_fork() -> None:
+    """In a child: what the parent compiled for several threads is compiled anew, for one."""
+    if forked():
+        for function in list(_ALL):
+            function._guard = threading.RLock()
+            function.forget()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
 
 
 class JitFunction:
@@ -44,6 +59,7 @@ class JitFunction:
         self._signatures: dict[tuple[Any, ...], Plan] = {}  # by dtypes, ranks and types: what is compiled
         self._watched: list[Read] | None = None
         self._guard = threading.RLock()
+        _ALL.add(self)
         self.__name__ = self.name = contract.name
         self.__doc__ = contract.python.__doc__
         self.__module__ = contract.python.__module__
@@ -191,9 +207,9 @@ class JitFunction:
                 )
             return array if array.flags.c_contiguous else np.array(array, order="C", copy=True)
         if isinstance(x, np.ndarray):
-            if x.dtype.kind not in "biuf" or x.dtype.char in "eg":
+            if x.dtype.kind not in "biuf" or x.dtype.char in "eg" or isinstance(x, np.ma.MaskedArray):
                 raise KernelError(
-                    f"argument '{self._contract.names[place]}' of {self.name} is an array of {x.dtype}, which kernels don't take"
+                    f"argument '{self._contract.names[place]}' of {self.name} is {'a masked' if isinstance(x, np.ma.MaskedArray) else 'an'} array of {x.dtype}, which kernels don't take"
                     f"{definition(self.py_func)}"
                 )
             return (

@@ -12,7 +12,7 @@ from ..._core.errors import KernelError
 from ..._core.meta import Meta, meta_for
 from ..._core.settings import settings
 from ..._kernels.reasons import definition, place_in_traceback
-from ..._kernels.user import Argument, Compiled, compile_function, uncompiled
+from ..._kernels.user import Argument, Compiled, Given, compile_function, uncompiled
 from .contract import Contract, python_function
 from .node import BY_ARITY, KernelNode, ManyEdges, make_class
 from .outcome import Array, as_tuple, given_of, gives_of, gradient_array, output_array, scratch, separate

@@ -3,8 +3,7 @@
 
 from __future__ import annotations
 
-from ..._tensor import Tensor
-from ..._tensor import _functions as T
+from ..._tensor import Tensor, _functions as T
 from .. import functional as F
 from .module import Module
 

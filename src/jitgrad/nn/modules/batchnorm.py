@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..._core.dtypes import dtype as DType
-from ..._core.dtypes import int64
+from ..._core.dtypes import dtype as DType, int64
 from ..._tensor import Tensor
 from ..._tensor.creation import empty, ones, tensor, zeros
-from .. import functional as F
-from .. import init
+from .. import functional as F, init
 from ..parameter import Parameter
 from .module import Module
 

@@ -9,8 +9,7 @@ from typing import Any
 from ..._core.dtypes import dtype as DType
 from ..._tensor import Tensor
 from ..._tensor.creation import empty
-from .. import functional as F
-from .. import init
+from .. import functional as F, init
 from ..parameter import Parameter
 from .module import Module
 

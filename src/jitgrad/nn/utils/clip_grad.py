@@ -7,8 +7,7 @@ import types
 import warnings
 from collections.abc import Iterable
 
-from ..._tensor import Tensor
-from ..._tensor import _functions as T
+from ..._tensor import Tensor, _functions as T
 from ..._tensor.creation import tensor
 from ...autograd import no_grad
 

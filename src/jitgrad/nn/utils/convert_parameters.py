@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ..._tensor import Tensor
-from ..._tensor import _functions as T
+from ..._tensor import Tensor, _functions as T
 
 __all__ = ["parameters_to_vector", "vector_to_parameters"]
 
