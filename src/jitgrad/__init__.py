@@ -535,14 +535,26 @@ from .autograd.grad_mode import (
 if TYPE_CHECKING:
     from . import nn as nn, optim as optim, utils as utils
 
-_COMPILER = ("compile", "export")
-_LAZY = ("nn", "optim", "utils", "interop", "testing")  # imported when first asked for: `import jitgrad` stays cheap
+# Imported when first asked for, so that `import jitgrad` stays cheap: subpackages, and names that live in one.
+_LATE = ("interop", "nn", "optim", "testing", "utils")
+_LATE_NAMES = {
+    "compile": "compiler",
+    "elementwise": "autograd.kernels",
+    "export": "compiler",
+    "jit_function": "autograd.kernels",
+    "opcheck": "autograd.kernels",
+    "scalar_function": "autograd.kernels",
+}
 
 
 def __getattr__(name: str) -> Any:
-    """Import a subpackage at its first use."""
-    if name in _LAZY:
+    """Import a subpackage, or the home of a name, at its first use."""
+    if name in _LATE:
         return importlib.import_module(f"{__name__}.{name}")
-    if name in _COMPILER:
-        return importlib.import_module(f"{__name__}.compiler").__dict__[name]
+    if name in _LATE_NAMES:
+        return importlib.import_module(f"{__name__}.{_LATE_NAMES[name]}").__dict__[name]
     raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_LATE, *_LATE_NAMES})

@@ -21,7 +21,7 @@ from . import jit, store
 
 _I64 = ir.IntType(64)
 _FREE: Final = ("reassoc", "nsz", "contract")
-POINTERS: Final = {"f4": types.float32, "f8": types.float64, "i8": types.int64, "u1": types.uint8}
+POINTERS: Final = {"f4": types.float32, "f8": types.float64, "i8": types.int64, "u1": types.uint8, "u8": types.uint64}
 
 
 def _pointer_maker(kind: Any) -> Any:
@@ -37,7 +37,7 @@ def _pointer_maker(kind: Any) -> Any:
     return at
 
 
-at_f4, at_f8, at_i8, at_u1 = (_pointer_maker(kind) for kind in POINTERS.values())
+at_f4, at_f8, at_i8, at_u1, at_u8 = (_pointer_maker(kind) for kind in POINTERS.values())
 
 
 @intrinsic

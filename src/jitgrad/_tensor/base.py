@@ -93,6 +93,10 @@ class TensorBase:
 
     @requires_grad.setter
     def requires_grad(self, on: bool) -> None:
+        if not isinstance(on, bool):
+            raise RuntimeError("requires_grad must be a bool")
+        if on and not self.is_leaf:
+            raise RuntimeError("you can only change requires_grad flags of leaf variables.")
         self.requires_grad_(on)
 
     def requires_grad_(self, requires_grad: bool = True) -> Any:
@@ -100,12 +104,14 @@ class TensorBase:
 
         Raises RuntimeError for a dtype that is not floating point, or when switched off on a tensor that is not a leaf.
         """
+        if not isinstance(requires_grad, bool):
+            raise TypeError(f"requires_grad_(): argument 'requires_grad' (position 1) must be bool, not {type(requires_grad).__name__}")
         fn = self.fn
         if requires_grad and self.rare is not None and self.rare.inference and not modes.LOCAL.inference:
             raise RuntimeError("Setting requires_grad=True on inference tensor outside InferenceMode is not allowed.")
         if requires_grad and fn is None:
             if not self.meta.kind.is_floating_point:
-                raise RuntimeError("only Tensors of floating point dtype can require gradients")
+                raise RuntimeError("only Tensors of floating point and complex dtype can require gradients")
             self.fn = AccumulateGrad(self)
             if self.rare is not None and self.rare.grad is not None:
                 self.fn.grad, self.rare.grad = self.rare.grad, None

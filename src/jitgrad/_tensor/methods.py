@@ -17,6 +17,7 @@ from .._engine import hooks, modes
 from .._engine.node import LEAF, target
 from . import backward as runs
 from .base import AccumulateGrad, TensorBase, grad_fn_of, own_rare, settle, version_of, wrap
+from .gradients import check_grad, hooks_of
 from .indexing import assign, take
 from .printing import tensor_str
 from .views import edge_of
@@ -88,6 +89,14 @@ class TensorMethods(WriteMethods):
             raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
         return hooks.on_tensor(*target(edge), hook)
 
+    @property
+    def _backward_hooks(self) -> Any:
+        return hooks_of(edge_of(self), "tensor")
+
+    @property
+    def _post_accumulate_grad_hooks(self) -> Any:
+        return hooks_of(self.fn, "accumulated") if self.is_leaf else None
+
     def register_post_accumulate_grad_hook(self, hook: Callable[[Any], None]) -> RemovableHandle:
         """Call `hook(tensor)` after a gradient was added to `.grad`; for leaves only."""
         if not self.requires_grad:
@@ -140,7 +149,9 @@ class TensorMethods(WriteMethods):
                                "gradient_as_bucket_view is set as True, gradients are views of DDP buckets, and hence detach_() cannot be called on "
                                "these gradients. To fix this error, please refer to the Optimizer.zero_grad() function in "
                                "torch/optim/optimizer.py as a solution.")  # fmt: skip
+        held = self._grad_slot()
         self.fn = None
+        self._set_grad_slot(held)
         return self
 
     @property
@@ -361,20 +372,6 @@ def observe(tensor: Any, what: str) -> None:
     """Tell the compiler, if it is looking on, that Python reads a tensor: its values (`what` says how), or only its memory ('')."""
     if modes.SPECIAL and modes.LOCAL.tracer is not None:
         modes.LOCAL.tracer.observed(tensor, what)
-
-
-def check_grad(tensor: Any, value: Any) -> None:
-    """What may be assigned to `.grad`."""
-    if not isinstance(value, TensorBase):
-        raise TypeError(f"assigned grad expected to be a Tensor or None but got grad of type {type(value).__name__}")
-    if value is tensor:
-        raise RuntimeError("can't assign Variable as its own grad")
-    if value.meta.dtype != tensor.meta.dtype:
-        raise RuntimeError(f"attempting to assign a gradient with dtype '{value.meta.kind.name}' to a tensor with "
-                           f"grad_dtype '{tensor.meta.kind.name}'. The gradient must match the tensor's grad_dtype (defaults to the "
-                           "tensor's dtype).")  # fmt: skip
-    if value.meta.shape != tensor.meta.shape:
-        raise RuntimeError(f"assigned grad has data of a different size, expected {list(tensor.meta.shape)} got {list(value.meta.shape)}")
 
 
 def _rebuild(kind: type[Any], array: np.ndarray[Any, Any], requires_grad: bool, attributes: dict[str, Any]) -> Any:

@@ -16,7 +16,7 @@ import numpy as np
 
 from .._expr import Body, Expr, const, emit_body, is_condition, param, spelling, substitute, var
 from .access import Place, compose, place
-from .graph import Collect, Gemm, Graph, Map, Reduce, Unsupported, Update, Value, View
+from .graph import Collect, Draw, Gemm, Graph, Map, Reduce, Unsupported, Update, Value, View
 from .layout import Layout
 from .schedule import Group, Schedule, Sink, Space
 
@@ -96,6 +96,8 @@ class Writer:
                 self.collect(op)
             elif isinstance(op, Update):
                 self.update(op)
+            elif isinstance(op, Draw):
+                self.draw(op)
             else:
                 self.nest(sink)
 
@@ -322,6 +324,18 @@ class Writer:
         self.line(depth, f"at = {index}")
         value = f"{word}({self.nested(op.part, names)})"
         self.line(depth, f"{target}[at] = {f'{target}[at] + {value}' if op.add else value}")
+
+    def draw(self, op: Draw) -> None:
+        """A mask out of random words, 1024 at a time."""
+        out = op.outs[0]
+        self.functions.add("words")
+        name = f"words_{op.number}"
+        self.line(1, f"{name} = at_u8({self.layout.scratch(out, 1024 * 8)})")
+        self.line(1, f"for part in range({(out.numel + 1023) // 1024}):")
+        self.line(2, f"count = min({out.numel} - part * 1024, 1024)")
+        self.line(2, f"words({name}, start_{op.number} + u8(part * 256), seed_{op.number}, (count + 3) // 4)")
+        self.line(2, "for c in range(count):")
+        self.line(3, f"{self.layout.pointer(out)}[part * 1024 + c] = u1({name}[c] < u8({op.below}))")
 
     def element(self, at: Place, names: dict[str, str]) -> str:
         """The element at a place, by plain indexing."""

@@ -32,6 +32,7 @@ Tensor = TensorBase.kind
 
 def make(version):
     kernel, table, numbers, lock, bumped = version.kernel, version.table, version.numbers, version.lock, version.bumped
+    draw = version.draw
     renew, bump_all, failed = version.renew, versions.bump_all, version.failed
 '''
 
@@ -104,7 +105,7 @@ def body_source(version: Any, count: int, grads: int, hyper: int) -> str:
     for k in range(hyper):
         text += f"        if r{k}(d{k}) != last[{k}] and not version.read_hyper():\n            return MISS\n"
     text += "        lock.acquire()\n        try:\n"
-    owners = [version.leaf_name(k) for k in range(grads)]
+    owners = [version.leaf_name(leaf.node) for leaf in version.leaves]
     if grads:
         shared = " or ".join(f"{owner}.grad is not g{k} or refs(g{k}) != n{k}[0] or refs(b{k}) != n{k}[1]" for k, owner in enumerate(owners))
         text += f"            if {shared}:\n                again = renew(({''.join(f'{owner}, ' for owner in owners)}))\n"
@@ -113,6 +114,8 @@ def body_source(version: Any, count: int, grads: int, hyper: int) -> str:
     for k in outs:
         text += f"            o{k} = empty({version.out_shapes[k]!r}, s{k}.dtype)\n"
     handed = ["table", "numbers", *(f"x{k}.array" for k in version.handed), *(f"o{k}" for k in outs)]
+    if version.program.drawn:
+        text += "            draw()\n"
     text += f"            status = kernel({', '.join(handed)})\n"
     text += f"            if status != -1:\n                return failed(status, ({''.join(f'x{k}, ' for k in range(count))}), ({''.join(f'{owner}, ' for owner in owners)}))\n"
     if version.bumped:

@@ -41,14 +41,13 @@ def contiguous_strides(shape: Shape) -> Shape:
 class Source:
     """Where a value that no operation makes comes from.
 
-    `kind`: "arg" (with `position`), "captured" (with `tensor`), "number" (with `number`, the same for all elements), "constant" (with `array`),
+    `kind`: "arg" (with `position`), "captured" (with `tensor`), "number" (the same for all elements), "constant" (with `array`),
     "position" (no memory: the address is the value).
     """
 
     kind: str
     position: int = -1
     tensor: Any = None
-    number: float = 0.0
     array: Any = None
 
 
@@ -63,6 +62,7 @@ class Value:
     op: Operation | None = None
     source: Source | None = None
     strides: Shape = ()
+    constant: float | None = None  # the number that all elements are, where that is known
 
     @property
     def numel(self) -> int:
@@ -121,8 +121,7 @@ class View:
     @property
     def constant(self) -> float | None:
         """The number that all elements are, where that is known."""
-        source = self.value.source
-        return source.number if source is not None and source.kind == "number" else None
+        return self.value.constant
 
 
 @dataclass(eq=False)
@@ -228,6 +227,22 @@ class Update(Operation):
 
 
 @dataclass(eq=False)
+class Draw(Operation):
+    """Truth values that are set with probability `below` / 2**32, from the next words of a stream of random numbers."""
+
+    below: int = 0
+    stream: Any = None
+    number: int = 0
+
+    @property
+    def reads(self) -> list[View]:
+        return []
+
+    def describe(self) -> str:
+        return f"random mask number {self.number}"
+
+
+@dataclass(eq=False)
 class Check:
     """Index tensors that must lie in [low, high) or equal `ignored`; `error` makes the exception from the value and its position."""
 
@@ -254,6 +269,7 @@ class Graph:
         self.operations: list[Operation] = []
         self.sources: list[Value] = []
         self.checks: list[Check] = []
+        self.draws: list[Draw] = []
         self.line = ""
         self.row_sums: dict[int, View] = {}  # of values whose rows have one element that is not zero
         self._known: dict[Any, Any] = {}
@@ -271,7 +287,7 @@ class Graph:
         """The same number everywhere."""
         key = ("number", repr(number), np.dtype(dtype))
         if key not in self._known:
-            self._known[key] = self.value((), dtype, "number", source=Source("number", number=number))
+            self._known[key] = self.value((), dtype, "number", source=Source("number"), constant=number)
         return View(self._known[key], shape, (0,) * len(shape))
 
     def position(self, axis: int, shape: Shape) -> View:
@@ -298,6 +314,11 @@ class Graph:
         if not any(check.index == index and (check.low, check.high, check.ignored) == (low, high, ignored) for check in self.checks):
             self.checks.append(Check(index, low, high, ignored, error))
 
+    @staticmethod
+    def whole(operation: Operation) -> View:
+        """The result of an operation that has one."""
+        return operation.outs[0].whole()
+
     # ---- the operations that lowerings use
     def map(self, name: str, expr: Expr, operands: dict[str, View], shape: Shape, dtype: Any, compute: Any = None, raw: Sequence[str] = (),
             iota: dict[str, int] | None = None) -> View:  # fmt: skip
@@ -313,7 +334,7 @@ class Graph:
         if found is None:
             out = self.value(shape, dtype, name)
             found = self.add(Map([out], expr=expr, operands=operands, compute=compute, raw=frozenset(raw)), known)
-        return found.outs[0].whole()  # type: ignore[no-any-return]
+        return self.whole(found)
 
     def reduce(self, kind: str, operand: View, axes: Sequence[int], keepdim: bool = False, divisor: float = 1.0, name: str = "", dtype: Any = None) -> View:
         """A reduction over axes; the view has them with length 1 if `keepdim`."""
@@ -328,7 +349,7 @@ class Graph:
         if found is None:
             out = self.value(kept, dtype or operand.value.dtype, name or kind)
             found = self.add(Reduce([out], kind=kind, operand=operand, axes=axes, divisor=divisor), known)
-        return found.outs[0].whole()  # type: ignore[no-any-return]
+        return self.whole(found)
 
     def gemm(self, a: View, b: View, name: str = "mm") -> View:
         """A product; operands that BLAS can't read as they lie are copied first."""
@@ -341,7 +362,7 @@ class Graph:
         if found is None:
             out = self.value((*a.shape[:-1], b.shape[-1]), a.value.dtype, name)
             found = self.add(Gemm([out], a=a, b=b), known)
-        return found.outs[0].whole()  # type: ignore[no-any-return]
+        return self.whole(found)
 
     def stored(self, view: View) -> View:
         """The view itself where a row or a column of it is contiguous, else a copy."""
@@ -354,7 +375,14 @@ class Graph:
 
     def copy(self, view: View, dtype: Any = None, name: str = "copy") -> View:
         """The elements of a view in a value of their own."""
-        return self.map(name, var("x"), {"x": view}, view.shape, dtype or view.value.dtype)
+        dtype = np.dtype(dtype or view.value.dtype)
+        if view.constant is None:
+            return self.map(name, var("x"), {"x": view}, view.shape, dtype)
+        known = ("filled", repr(view.constant), view.shape, dtype)
+        if known not in self._known:
+            out = self.value(view.shape, dtype, "filled", constant=view.constant)
+            self.add(Map([out], expr=var("x"), operands={"x": self.number(view.constant, view.shape, dtype)}, compute=dtype), known)
+        return self.whole(self._known[known])
 
     def value_of(self, view: View) -> Value:
         """A value with exactly the view's elements in C order."""

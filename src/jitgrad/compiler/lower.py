@@ -164,7 +164,7 @@ def _(g: Graph, ins: list[View], st: dict[str, Any], op: Any) -> View:
 # ---------------------------------------------------------------- products
 @lowering("_mm", "_bmm")
 def _(g: Graph, ins: list[View], st: dict[str, Any], op: Any) -> View:
-    return product(g, *ins, op.name.strip("_"))
+    return product(g, ins[0], ins[1], op.name.strip("_"))
 
 
 def product(g: Graph, a: View, b: View, name: str) -> View:

@@ -18,7 +18,7 @@ from .layout import Layout
 from .schedule import Schedule
 from .trace import Tracer
 
-PROGRAM_WORDS: Final = ("at_f4", "at_f8", "at_i8", "at_u1", "get", "put", "plus", "address")
+PROGRAM_WORDS: Final = ("at_f4", "at_f8", "at_i8", "at_u1", "at_u8", "get", "put", "plus", "address")
 LETTERS: Final = {"f4": "b", "f8": "d", "i8": "i", "u1": "m"}
 OVERLAP: Final = -2  # an argument shares memory with what the program writes
 APART: Final = -3  # parameters that had made as many steps no longer have
@@ -52,6 +52,7 @@ class Program:
         wanted = [*self.returned, *self.grads, *(write.value for write in self.writes)]
         self.schedule = Schedule(self.graph, list(dict.fromkeys(wanted)))
         self.choose_homes()
+        self.drawn: list[tuple[int, Any, int]] = []  # place of the seed in the table, stream, blocks
         self.text = ""
         self.arena = 0
 
@@ -97,7 +98,7 @@ class Program:
         needed = first.loaded | {value.number for value in self.schedule.wanted}
         layout = Layout(self.graph, self.schedule, self.homes, needed)
         writer = Writer(self.graph, self.schedule, layout, needed)
-        prelude = [*self.overlaps(layout), *self.checks(layout, writer), *self.counts(), f"token = release({self.work()})", *self.scalars(writer)]
+        prelude = [*self.overlaps(layout), *self.checks(layout, writer), *self.counts(), *self.streams(), f"token = release({self.work()})", *self.scalars(writer)]
         body = writer.write()
         tail = [line for pointer, value in self.copies for line in self.copy(pointer, value, layout, writer)]
         self.arena = layout.size
@@ -115,7 +116,7 @@ class Program:
                 origin.setdefault(language.WORDS[word], []).append(word)
         imports = "".join(f"from jitgrad._kernels.{module} import {', '.join(words)}\n" for module, words in sorted(origin.items()))
         return ('"""A compiled function, written by jitgrad."""\n\nfrom __future__ import annotations\n\nimport numpy as np\n'
-                f"{imports}from jitgrad._kernels.program import {', '.join(PROGRAM_WORDS)}\n\nf4 = np.float32\nf8 = np.float64\ni8 = np.int64\nu1 = np.uint8\n\n\n")  # fmt: skip
+                f"{imports}from jitgrad._kernels.program import {', '.join(PROGRAM_WORDS)}\n\nf4 = np.float32\nf8 = np.float64\ni8 = np.int64\nu1 = np.uint8\nu8 = np.uint64\n\n\n")  # fmt: skip
 
     def argument_count(self) -> int:
         return len(self.arguments())
@@ -189,6 +190,17 @@ class Program:
     def work(self) -> int:
         """Elements touched, roughly: what decides whether other threads may run meanwhile."""
         return sum(value.numel for value in self.graph.values if value.source is None)
+
+    def streams(self) -> list[str]:
+        """Seed and first block of each random mask, which the entry puts into the table."""
+        lines = []
+        self.drawn = []
+        for draw in self.graph.draws:
+            if draw.outs[0].number in self.schedule.sinks:
+                seed, start = self.table.place("size", 0), self.table.place("size", 0)
+                self.drawn.append((seed, draw.stream, -(-draw.outs[0].numel // 4)))
+                lines += [f"seed_{draw.number} = u8(table[{seed}])", f"start_{draw.number} = u8(table[{start}])"]
+        return lines
 
     # ---- numbers of optimizers
     def counts(self) -> list[str]:

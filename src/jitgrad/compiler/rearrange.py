@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
 
 from .._expr import var
 from .._expr import scalar as s
-from .graph import Collect, Graph, Shape, Term, Unsupported, View, contiguous_strides
-from .lower import binary, lowering, reshape
+from .._ops.random import kept_scale
+from .graph import Collect, Draw, Graph, Shape, Term, Unsupported, View, contiguous_strides
+from .lower import lowering, reshape
 
 
 # ---------------------------------------------------------------- copies
@@ -219,9 +219,14 @@ def _(g: Graph, ins: list[View], st: dict[str, Any], op: Any) -> View:
     raise Unsupported("argmax and argmin")
 
 
+# ---------------------------------------------------------------- random numbers
 @lowering("_dropout")
-def _(g: Graph, ins: list[View], st: dict[str, Any], op: Any) -> View:
-    raise Unsupported("dropout")
-
-
-__all__ = ["binary", "math"]
+def _(g: Graph, ins: list[View], st: dict[str, Any], op: Any) -> list[View]:
+    """The mask from the same words of the stream as in eager mode."""
+    x, p = ins[0], st["p"]
+    mask = g.value(x.shape, np.dtype(bool), "mask")
+    draw = Draw([mask], below=round((1 - p) * 2**32), stream=st["stream"], number=len(g.draws))
+    g.draws.append(draw)
+    g.add(draw)
+    kept = s.where(var("m"), kept_scale(p), 0.0)
+    return [g.map("dropout", var("x") * kept, {"x": x, "m": mask.whole()}, x.shape, x.value.dtype), mask.whole()]

@@ -103,6 +103,8 @@ class Compiled:
                     self.build(tracer, tensors, result, guards, spec)
                 except Unsupported as unsupported:
                     why = str(unsupported)
+                except Exception as error:  # a fault of the compiler must not be one of the program
+                    why = f"the compiler failed with {type(error).__name__}: {error}"
             if why:
                 self.give_up(signature, why)
             return result

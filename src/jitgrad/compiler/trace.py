@@ -118,9 +118,8 @@ class Tracer:
 
     def constant(self, array: Array) -> Root:
         """A root for what a creation function made of Python numbers."""
-        first = array.flat[0] if array.size else 0
-        if array.size and bool((array == first).all()) and array.dtype.kind in "fib":
-            view = self.graph.number(first.item(), array.shape, array.dtype)
+        if array.size and array.dtype.kind in "fib" and bool((array == array.flat[0]).all()):
+            view = self.graph.number(array.flat[0].item(), array.shape, array.dtype)
             root = Root(array, self.graph.copy(view, name="filled").value)
         else:
             held = np.array(array, order="C", copy=True)
@@ -212,16 +211,16 @@ class Tracer:
         if isinstance(op, Elementwise):
             statics = statics or tuple(op.defaults[name] for name in op.statics)
             bound = op.resolve(inputs, statics)
-            views = [self.view(tensor) for tensor in bound.tensors]
+            read = [self.view(tensor) for tensor in bound.tensors]
             views = [view if view.value.dtype == bound.compute or name in bound.map.conditions else convert(graph, view, bound.compute)
-                     for view, name in zip(views, bound.map.inputs, strict=True)]  # fmt: skip
+                     for view, name in zip(read, bound.map.inputs, strict=True)]  # fmt: skip
             return lower_map(graph, bound.map, views, bound.params, bound.shape, bound.compute, bound.out)
         if isinstance(op, MapOp):
             views = [self.view(tensor) for tensor in inputs]
             shape = np.broadcast_shapes(*(view.shape for view in views))
             kind = views[0].value.dtype
             return lower_map(graph, op, views, statics, shape, kind, kind)
-        views = [None if x is None else self.view(x) for x in inputs]
+        given_views = [None if x is None else self.view(x) for x in inputs]
         if op.is_view and not isinstance(op, Adjoint):
             return None
         given = self.statics(op, statics)
@@ -230,7 +229,7 @@ class Tracer:
             if isinstance(op, Adjoint):
                 return None  # most transposes of views are views
             raise Unsupported(f"{op.name.strip('_')} has no compiled form")
-        return function(graph, views, given, op)
+        return function(graph, given_views, given, op)
 
     def statics(self, op: Any, statics: Sequence[Any]) -> dict[str, Any]:
         if isinstance(op, Adjoint):

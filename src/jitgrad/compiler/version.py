@@ -58,17 +58,18 @@ class Version:
         self.argument_count = len(arguments)
         self.keep = tracer.keep
         self.lock = threading.Lock()
-        self.leaves = [leaf for leaf in tracer.leaves.values() if leaf.node.grad is not None and leaf.node.grad is not leaf.before]
-        self.all_leaves = list(tracer.leaves.values())
+        outside = {id(x.fn) for x in arguments} | {id(v.source.tensor.fn) for v in tracer.graph.sources if v.source is not None and v.source.kind == "captured"}
+        leaves = [leaf for leaf in tracer.leaves.values() if id(leaf.node) in outside]  # others were made on the way
+        self.leaves = [leaf for leaf in leaves if leaf.node.grad is not None and leaf.node.grad is not leaf.before]
+        self.added = [(leaf.node, self.grad_source(tracer, leaf)) for leaf in leaves if leaf.node.grad is not None and leaf.node.grad is leaf.before]
         self.arguments_of(arguments)
         views = self.results_of(tracer, arguments, result)
         grads = [tracer.view(leaf.node.grad) for leaf in self.leaves]
         self.program = Program(tracer, views, grads)
         self.text = self.program.write(name)
         self.handed = [v.source.position for v in self.program.arguments() if v.source is not None]
-        self.captured_tensors = [v.source.tensor for v in self.program.graph.sources if v.source is not None and v.source.kind == "captured"]
-        self.captured_tensors = [t for t in self.captured_tensors if not (t.fn is None and t.rare is None and self.is_own_grad(t))]
-        for tensor in self.captured_tensors:
+        self.sources = [v.source for v in self.program.graph.sources if v.source is not None and v.source.kind == "captured"]
+        for tensor in [source.tensor for source in self.sources]:
             if tensor.fn is not None and type(tensor.fn) is not AccumulateGrad:
                 raise Unsupported("a tensor from outside has a history of its own")
         writes = tracer.roots
@@ -82,8 +83,12 @@ class Version:
         self.read_hyper()
         self.grad_arrays: list[Any] = []
 
-    def is_own_grad(self, tensor: Any) -> bool:
-        return False
+    def grad_source(self, tracer: Tracer, leaf: Any) -> Source:
+        """Where the gradient that a leaf had before, and that was added to, is read."""
+        root = tracer.known.get(id(leaf.before.array))
+        if root is None or root.source is None or root.source.kind != "captured":
+            raise Unsupported("a gradient is added to an argument's or another's memory")
+        return root.source
 
     def arguments_of(self, arguments: Sequence[Any]) -> None:
         """What is checked of the arguments."""
@@ -167,11 +172,14 @@ class Version:
 
     def refresh(self) -> None:
         """Look up the memory of everything that is captured and make the entry."""
-        self.captured = [(t, t.array, t.fn, None if t.fn is None else t.fn.rare) for t in self.captured_tensors]
+        for node, source in self.added:
+            if node.grad is not None and node.grad.meta is source.tensor.meta:
+                source.tensor = node.grad
+        self.captured = [(t, t.array, t.fn, None if t.fn is None else t.fn.rare) for t in (source.tensor for source in self.sources)]
         self.guard_entries = [(item.holder, item.value) for item in self.guards.entries]
         self.guard_sizes = [sized for sized, _, _ in self.guards.sizes]
         self.guard_held = [(held.value if held.flat else held, list(held.value) if held.flat else None) for held in self.guards.held]
-        self.captured_metas = [t.meta for t in self.captured_tensors]
+        self.captured_metas = [t.meta for t, _, _, _ in self.captured]
         self.bumped = [version_of(source.tensor) for source, writes in self.writes if source.kind == "captured" for _ in range(writes)]
         self.bumped_arguments = [source.position for source, writes in self.writes if source.kind == "arg" for _ in range(writes)]
         for k, (kind, what) in enumerate(self.program.table.entries):
@@ -204,9 +212,8 @@ class Version:
             mark[:] = found[2 * k] + 1, found[2 * k + 1]  # one more when it hangs on its leaf
 
     def renew(self, nodes: tuple[Any, ...]) -> bool:
-        """Some gradient of the last call doesn't hang on its leaf, or somebody else sees it; whether new ones were needed for that.
-
-        All hang on their leaves afterwards.
+        """Some gradient of the last call doesn't hang on its leaf, or somebody else sees it; if there have to be new ones, the
+        entry is another now (True); else all hang on their leaves.
         """
         for node in nodes:
             node.grad = None
@@ -214,12 +221,12 @@ class Version:
         seen = any(found[2 * k] != mark[0] - 1 or found[2 * k + 1] != mark[1] for k, mark in enumerate(self.marks))
         if seen:
             self.new_grads()
-        self.hang(nodes)
+        else:
+            self.hang(nodes)
         return seen
 
-    def leaf_name(self, k: int) -> str:
+    def leaf_name(self, node: Any) -> str:
         """How the entry spells the accumulator of a leaf."""
-        node = self.leaves[k].node
         for place, fn in enumerate(self.argument_nodes):
             if fn is node:
                 return f"x{place}.fn"
@@ -232,6 +239,8 @@ class Version:
 
     def moved(self) -> bool:
         """Whether a captured tensor has other memory of the same form than before."""
+        if any(node.grad is not None and node.grad is not source.tensor and node.grad.meta is source.tensor.meta for node, source in self.added):
+            return True
         return any(t.array is not a and t.meta is m for (t, a, _, _), m in zip(self.captured, self.captured_metas, strict=True))
 
     def explain(self) -> str:
@@ -240,13 +249,15 @@ class Version:
         lines = [f"version {self.digest}: {len(schedule.operations)} operations in {len(schedule.groups)} groups, {self.program.arena} bytes of arena"]
         for group in schedule.groups:
             lines.append(f"  {group.number}: " + ", ".join(out.label for sink in group.sinks for out in sink.op.outs))
-        lines.append(f"  captured: {len(self.captured_tensors)} tensors, {sum(t.array.nbytes for t in self.captured_tensors)} bytes")
+        lines.append(f"  captured: {len(self.captured)} tensors, {sum(a.nbytes for _, a, _, _ in self.captured)} bytes")
         lines.append(f"  guards: {len(self.guards.entries)} entries, {len(self.guards.held)} containers, {self.argument_count} arguments")
         return "\n".join(lines)
 
     def grad_tests(self) -> list[str]:
         """What must not be true of gradients that the function does not clear first."""
-        return [f"{self.leaf_name(k)}.grad is not None" for k, leaf in enumerate(self.leaves) if not leaf.cleared and leaf.before is None]
+        tests = [f"{self.leaf_name(leaf.node)}.grad is not None" for leaf in self.leaves if not leaf.cleared and leaf.before is None]
+        places = {id(source): k for k, source in enumerate(self.sources)}
+        return tests + [f"{self.leaf_name(node)}.grad is not t{places[id(source)]}" for node, source in self.added]
 
     def bump(self, tensor: Any) -> None:
         """Count a write to an argument."""
@@ -264,6 +275,11 @@ class Version:
             self.hyper_last[k] = self.hyper[k][0](group)
             place += len(values)
         return True
+
+    def draw(self) -> None:
+        """Reserve the random numbers of a call."""
+        for place, stream, blocks in self.program.drawn:
+            self.table[place : place + 2] = np.array(stream.take(blocks), np.uint64).view(np.int64)
 
     def failed(self, status: int, arguments: Sequence[Any], nodes: Sequence[Any]) -> Any:
         """The program refused: an exception, or a reason to run eagerly this time."""

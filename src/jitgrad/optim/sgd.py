@@ -86,8 +86,7 @@ class SGD(Optimizer):
             return float(g["lr"]), float(g["weight_decay"]), float(g["momentum"]), 1.0 - float(g["dampening"])
 
         names = ("lr", "weight_decay", "momentum", "share")
-        flags = (*flags, bool(group["nesterov"]))
-        return Recipe(rules.sgd_momentum, flags, ("momentum_buffer",), names, (lr, decay, momentum, share), read)
+        return Recipe(rules.sgd_momentum, (*flags, bool(group["nesterov"])), ("momentum_buffer",), names, (lr, decay, momentum, share), read)
 
     def _update(self, group: Group) -> None:
         if group["momentum"] != 0:

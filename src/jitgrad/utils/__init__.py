@@ -1,5 +1,5 @@
-"""Helpers around training: data in batches, hooks."""
+"""Helpers around training: data in batches, hooks, checkpoints."""
 
-from . import data, hooks
+from . import checkpoint, data, hooks
 
-__all__ = ["data", "hooks"]
+__all__ = ["checkpoint", "data", "hooks"]

@@ -7,6 +7,7 @@ of its kernels, and when one changes the function is traced anew.
 
 from __future__ import annotations
 
+import functools
 import threading
 import warnings
 from collections.abc import Callable, Sequence
@@ -14,6 +15,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from ..._engine import modes
 from ..._expr import Expr, param, var
 from ..._expr.interpret import evaluate
 from ..._kernels.captures import Read, all_reads, changed, frozen
@@ -24,6 +26,7 @@ from ..._tensor.base import TensorBase
 from ..._tensor.inplace import inplace
 from .check import check_edges
 from .contract import python_function
+from .quick import Quick, quick_of
 from .several import Together, call_together
 from .source import source_of
 from .tracing import Signature, Static, given_partial, promotion, tracer
@@ -40,6 +43,11 @@ class Version:
         self.ops = ops
         self.op = ops[0]
         self.together: dict[tuple[Any, ...], Together] = {}
+
+    @functools.cached_property
+    def quick(self) -> Quick | None:
+        """The common call, where the function has one."""
+        return quick_of(self.op) if len(self.ops) == 1 else None
 
     def several(self, bound: Bound, flags: tuple[Any, ...], name: str, node: str) -> Together:
         """The results of a call as one; kept for the next."""
@@ -175,9 +183,19 @@ class ElementwiseFunction:
     # ---- calls
     def __call__(self, *args: Any, out: Any = None, **named: Any) -> Any:
         """Operands by position or name, keyword-only numbers by name; `out` a tensor (a tuple of them) to write to."""
-        if any([isinstance(x, Expr) for x in args]):  # noqa: C419  (faster than a generator)
+        version = self._current
+        if version is None or (self._watched and changed(self._watched)):
+            version = None if any(isinstance(x, Expr) for x in args) else self._version()
+        if version is not None and version.quick is not None and not named and out is None and not modes.SPECIAL:
+            x = args[0] if args else None
+            if isinstance(x, TensorBase) and x.meta.plain and x.rare is None:
+                if len(args) == 1 and version.quick.count == 1:
+                    return version.quick.one(x)
+                y = args[1] if len(args) == 2 else None
+                if version.quick.count == 2 and isinstance(y, TensorBase) and y.meta is x.meta and y.rare is None:
+                    return version.quick.two(x, y)
+        if version is None or any([isinstance(x, Expr) for x in args]):  # noqa: C419  (faster than a generator)
             return self._inline(args, named)
-        version = self._version()
         op = version.op
         if len(args) != len(op.inputs):
             args, named = self._bind(args, named)

@@ -15,16 +15,15 @@ from typing import Any, Final
 
 import numpy as np
 
-from ..._core.errors import KernelError
 from ..._engine import anomaly, modes, versions
 from ..._engine.node import Port, next_number
 from ..._kernels.captures import Read, all_reads, changed
-from ..._kernels.reasons import definition
 from ..._kernels.user import Argument, forked
 from ..._tensor.base import TensorBase, wrap
 from ..._tensor.elementwise import counter_of, recording
 from ..._tensor.saved import pack
 from ..._tensor.views import edge_of, mark_inference
+from .arguments import bind, prepare, signature_key
 from .contract import Contract, Function, python_function
 from .mutation import before_writing, link_written, write_back
 from .plan import Plan
@@ -92,7 +91,7 @@ class JitFunction:
     def __call__(self, *args: Any, **named: Any) -> Any:
         """Call with arguments by position or name; returns the output, or a tuple of the mutated inputs and outputs."""
         if named or len(args) != self._count:
-            args = self.bind(args, named)
+            args = bind(self._contract, args, named)
         plan = self._plans.get(
             tuple([x.meta if isinstance(x, TensorBase) and x.rare is None else type(x) for x in args])
         )
@@ -160,26 +159,9 @@ class JitFunction:
                     note(node, place, args[place])
         return result
 
-    def bind(self, args: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any, ...]:
-        """Arguments in order, defaults filled in. TypeError as from a call of the Python function."""
-        names, defaults = self._contract.names, self._contract.defaults
-        values = list(args)
-        if len(values) > len(names):
-            raise TypeError(f"{self.name}() takes {len(names)} arguments but {len(values)} were given")
-        for name in names[: len(values)]:
-            if name in named:
-                raise TypeError(f"{self.name}() got multiple values for argument '{name}'")
-        for name in names[len(values) :]:
-            if name not in named and name not in defaults:
-                raise TypeError(f"{self.name}() missing argument '{name}'")
-            values.append(named.pop(name) if name in named else defaults[name])
-        if unknown := [name for name in named if name not in names]:
-            raise TypeError(f"{self.name}() got an unexpected keyword argument '{unknown[0]}'")
-        return tuple(values)
-
     def general(self, args: tuple[Any, ...]) -> Any:
         """A call in full."""
-        call = [self.prepare(x, place) for place, x in enumerate(args)]
+        call = [prepare(self._contract, x, place) for place, x in enumerate(args)]
         plan = self.plan(args, call)
         contract = self._contract
         for place in contract.mutates:
@@ -196,29 +178,6 @@ class JitFunction:
             self.record(plan, args, call, kept, results)
         return results[0] if len(results) == 1 else tuple(results) if results else None
 
-    def prepare(self, x: Any, place: int) -> Any:
-        """An argument as the kernel sees it: arrays aligned, in native byte order and C order."""
-        if isinstance(x, TensorBase):
-            array = x.array
-            if array.dtype.char == "e":
-                raise KernelError(
-                    f"argument '{self._contract.names[place]}' of {self.name} is float16, which kernels can't compute in: pass x.float()"
-                    f"{definition(self.py_func)}"
-                )
-            return array if array.flags.c_contiguous else np.array(array, order="C", copy=True)
-        if isinstance(x, np.ndarray):
-            if x.dtype.kind not in "biuf" or x.dtype.char in "eg" or isinstance(x, np.ma.MaskedArray):
-                raise KernelError(
-                    f"argument '{self._contract.names[place]}' of {self.name} is {'a masked' if isinstance(x, np.ma.MaskedArray) else 'an'} array of {x.dtype}, which kernels don't take"
-                    f"{definition(self.py_func)}"
-                )
-            return (
-                np.require(x, x.dtype.newbyteorder("="), ["C", "A"])
-                if x.ndim
-                else np.array(x, x.dtype.newbyteorder("="))
-            )
-        return tuple(x) if isinstance(x, (list, tuple)) else x
-
     def plan(self, args: tuple[Any, ...], call: list[Any]) -> Plan:
         """The plan for these arguments, made and kept when there is none yet."""
         with self._guard:
@@ -231,10 +190,7 @@ class JitFunction:
                     else []
                 )
                 self._watched = all_reads(self.py_func, *back)
-            key = tuple(
-                (x.dtype, x.ndim, isinstance(a, TensorBase)) if isinstance(x, np.ndarray) else static_key(x)
-                for x, a in zip(call, args, strict=True)
-            )
+            key = signature_key(args, call)
             plan = self._signatures.get(key)
             if plan is None:
                 plan = self._signatures[key] = self.make(args, call)
@@ -314,11 +270,6 @@ def watch(node: Any, plan: Plan, args: tuple[Any, ...], results: list[Any]) -> N
         for place in plan.saved_outputs:
             values[place] = pack(results[len(plan.contract.mutates) + place - plan.count], node)
         node.values = values
-
-
-def static_key(value: Any) -> Any:
-    """What a signature depends on of a value that is no array: its type, for a tuple those of its items."""
-    return tuple(static_key(item) for item in value) if isinstance(value, tuple) else type(value)
 
 
 def jit_function(

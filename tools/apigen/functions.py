@@ -1,0 +1,67 @@
+"""What `jitgrad._tensor._functions` gets for each item: the function, its aliases, the in-place twin."""
+
+from typing import Final
+
+from jitgrad._ops.kinds import Face
+
+from .common_case import is_common
+from .declarations import Item, reference
+from .methods import home
+from .signatures import signature
+from .templates import docstring, render
+
+FACE: Final = """
+    def {name}({head}) -> {returned}:
+        {doc}
+        return {home}({call})
+"""
+
+ELEMENTWISE: Final = """
+    def {name}({head}) -> Any:
+        {doc}
+        {by_method}
+        return invoke({op}, {operands}, {statics})
+"""
+
+BY_METHOD: Final = """
+    if isinstance({first}, Tensor):
+        return Tensor.{name}({call})
+"""
+
+INPLACE: Final = """
+    def {name}_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+        {doc}
+        return {value}
+"""
+
+
+def functions(item: Item) -> list[str]:
+    """All definitions that an item leads to."""
+    parts = []
+    if item.inplace != "only":
+        parts.append(function(item))
+        parts += [f"{alias} = {item.name}\n" for alias in item.aliases]
+    if item.inplace:
+        parts.append(inplace_function(item))
+        parts += [f"{alias}_ = {item.name}_\n" for alias in item.aliases]
+    return parts
+
+
+def function(item: Item) -> str:
+    """The function; where the method has straight-line code, by way of that."""
+    found = signature(item)
+    if isinstance(item, Face):
+        return render(FACE, name=item.name, head=found.head, returned=found.returned,
+                      doc=docstring(item.function.__doc__ or ""), home=home(item), call=found.call)  # fmt: skip
+    by_method = ""
+    if is_common(item) and item.method:
+        by_method = render(BY_METHOD, first=item.inputs[0], name=item.name, call=found.call)
+    return render(ELEMENTWISE, name=item.name, head=found.head, doc=docstring(item.doc), by_method=by_method,
+                  op=reference(item), operands=found.operands, statics=found.statics)  # fmt: skip
+
+
+def inplace_function(item: Item) -> str:
+    """The in-place twin, by way of the method where there is one."""
+    name = item.name
+    value = f"input.{name}_(*args, **kwargs)" if item.method else f'inplace({name}, "{name}_", input, args, kwargs)'
+    return render(INPLACE, name=name, doc=docstring(f"In-place `{name}`."), value=value)
