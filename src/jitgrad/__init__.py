@@ -8,6 +8,7 @@ tensor(6.)
 """
 
 import importlib
+import sys
 from typing import TYPE_CHECKING, Any
 
 from ._core.dtypes import (  # noqa: F401  (three go by names that Python has too)
@@ -557,4 +558,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_LATE, *_LATE_NAMES})
+    return sorted({*sys.modules[__name__].__dict__, *_LATE, *_LATE_NAMES})

@@ -8,12 +8,14 @@ import sys
 from tests.architecture import tree
 
 # What may be imported inside a function, and why.
-OPTIONAL = {"matplotlib", "safetensors", "tqdm"}  # extras: absent for most users
+OPTIONAL = {"matplotlib", "safetensors", "tqdm", "torch", "jax"}  # extras: absent for most users
 LATE = {"numba", "llvmlite"}  # 0.3-0.7 s, paid at the first kernel instead of at `import jitgrad`
 LATE_INSIDE = {  # modules of ours that import numba at their top, so that they must come late too
     "src/jitgrad/_kernels/jit.py",
     "src/jitgrad/_kernels/maps.py",
+    "src/jitgrad/_kernels/memory.py",
     "src/jitgrad/_kernels/registry.py",
+    "src/jitgrad/_kernels/user.py",
     "src/jitgrad/_kernels/user.py",
     "src/jitgrad/cli/info.py",
 }

@@ -94,6 +94,8 @@ def test_not_written_to_outside(lib, made):
 def test_takes_no_gradient_outside(lib, made):
     with pytest.raises(RuntimeError, match="Setting requires_grad=True on inference tensor outside InferenceMode is not allowed"):
         made.requires_grad_()
+    with pytest.raises(RuntimeError, match="Setting requires_grad=True on inference tensor outside InferenceMode is not allowed"):
+        lib.nn.Parameter(made)
     with lib.inference_mode():
         assert lib.ones(1, requires_grad=True).requires_grad
 
@@ -113,7 +115,7 @@ def test_views_of_normal_tensors_made_inside(lib):
     base = leaf(lib, 1.0, 2.0) * 1
     with lib.inference_mode():
         view = base.view(2, 1)
-    with pytest.raises(RuntimeError, match="A view was created in inference"):
+    with pytest.raises(RuntimeError, match="A view was created in inference mode and is being modified inplace in normal mode"):
         view.add_(1)
 
 

@@ -6,7 +6,7 @@ import numpy as np
 
 import jitgrad as torch
 from jitgrad import nn, optim
-from jitgrad.nn import functional as F  # noqa: N812
+from jitgrad.nn import functional as F
 
 
 def mlp(sizes=(4, 16, 3), seed=0):

@@ -7,7 +7,7 @@ import pytest
 
 import jitgrad as torch
 from jitgrad import nn, optim
-from jitgrad.nn import functional as F  # noqa: N812
+from jitgrad.nn import functional as F
 from tests.compiler.steps import Trainer, assert_same, classes, quietly
 
 RATE = 2.0
@@ -164,7 +164,13 @@ def test_nan_goes_through():
     x = torch.tensor([1.0, float("nan"), -1.0])
     for _ in range(2):
         relu, differs, isnan, largest, clamped = compiled(x)
-        assert np.isnan(relu.numpy()).tolist() == differs.tolist() == isnan.tolist() == np.isnan(clamped.numpy()).tolist() == [False, True, False]
+        assert (
+            np.isnan(relu.numpy()).tolist()
+            == differs.tolist()
+            == isnan.tolist()
+            == np.isnan(clamped.numpy()).tolist()
+            == [False, True, False]
+        )
         assert np.isnan(largest.item())
     assert compiled.history == []
 
@@ -256,7 +262,7 @@ def test_two_threads():
         try:
             for _ in range(200):
                 assert np.isfinite(step(x, y).item())
-        except Exception as why:  # noqa: BLE001
+        except Exception as why:
             failures.append(why)
 
     threads = [threading.Thread(target=work) for _ in range(2)]

@@ -5,7 +5,7 @@ import pytest
 
 import jitgrad as torch
 from jitgrad import nn, optim
-from jitgrad.nn import functional as F  # noqa: N812
+from jitgrad.nn import functional as F
 from tests.compiler.steps import Trainer, assert_same, classes
 
 OPTIMIZERS = {

@@ -10,6 +10,7 @@ import pytest
 
 import jitgrad
 from jitgrad import where
+from jitgrad._core.settings import settings
 from jitgrad.autograd.kernels import KernelError, elementwise, scalar_function
 from tests.kernels_user.cases import tensor
 
@@ -146,6 +147,49 @@ def test_true_is_not_one_as_a_static():
     kind = elementwise(lambda x, *, value=0: x + (10.0 if value is True else 1.0), name="kind")
     x = tensor([0.0])
     assert [kind(x, value=v).item() for v in (1, True, 1)] == [1.0, 10.0, 1.0]
+
+
+# ---- the common call, spelled out
+product = elementwise(lambda x, y: x * y + x, name="product")
+square = elementwise(lambda x: x * x, name="square")
+
+
+def test_the_common_call_is_taken_and_agrees_with_the_general_one():
+    x, y = tensor([1.0, 2.0]), tensor([3.0, 5.0])
+    assert type(square(x).fn).__mro__[1].__name__ == "OneOperand"
+    assert type(product(x, y).fn).__mro__[1].__name__ == "TwoOperands"
+    assert product(x, y).grad_fn.name() == "ProductBackward"
+    assert gradients(product, x, y) == [[4.0, 6.0], [1.0, 2.0]]
+    assert gradients(lambda x: product(x, y.detach()), x) == [[4.0, 6.0]]
+    assert gradients(lambda y: product(x.detach(), y), y) == [[1.0, 2.0]]
+    assert gradients(product, x, tensor([[3.0, 5.0]])) == [[4.0, 6.0], [[1.0, 2.0]]]  # the general way
+    for needs in ((x, y), (x, y.detach()), (x.detach(), y)):
+        product(*needs).sum().backward()
+    assert x.grad.tolist() == [8.0, 12.0]
+    assert y.grad.tolist() == [2.0, 4.0]
+
+
+def test_second_derivatives_of_the_common_call():
+    x, y = tensor([2.0]), tensor([3.0])
+    (g,) = jitgrad.autograd.grad((product(square(x), y) * x).sum(), x, create_graph=True)  # x**3 (y + 1)
+    assert g.item() == 48.0
+    assert [h.item() for h in jitgrad.autograd.grad(g.sum(), (x, y))] == [48.0, 12.0]
+
+
+def test_the_common_call_watches_what_it_saved():
+    x, y = tensor([1.0]) * 1.0, tensor([2.0], grad=False)
+    z = product(x, y)
+    y.add_(1.0)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        z.sum().backward()
+    z = square(x)
+    x.mul_(2.0)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        z.sum().backward()
+    z = square(tensor([1.0]))
+    z.sum().backward()
+    with pytest.raises(RuntimeError, match="backward through the graph a second time"):
+        z.sum().backward()
 
 
 # ---- what it reads from outside
@@ -340,6 +384,25 @@ def test_inference_mode_and_no_grad():
     with jitgrad.inference_mode():
         assert softclip(x.detach()).is_inference()
         assert polar(x.detach(), 1.0)[0].is_inference()
+
+
+@pytest.mark.skipif(not settings.jit, reason="about compiled code")
+def test_a_compiled_step_takes_them_in():
+    w = tensor([1.0, 2.0, 3.0])
+
+    def step(x):
+        w.grad = None
+        a, b, _ = polar(w, softclip(x, width=0.5))
+        loss = (a * b).sum()
+        loss.backward()
+        return loss
+
+    x = tensor([0.1, 0.7, -2.0], grad=False)
+    want, grad = step(x).item(), w.grad.tolist()
+    compiled = jitgrad.compile(step)
+    for _ in range(3):  # a warning, an error here, would say that it runs eagerly
+        assert compiled(x).item() == pytest.approx(want)
+        np.testing.assert_allclose(w.grad.tolist(), grad)
 
 
 # ---- given partials, sources, checks

@@ -8,8 +8,10 @@ import weakref
 import numpy as np
 import pytest
 
-from tests.libraries import function, leaf, lib  # noqa: F401  # a fixture
+import jitgrad
+from tests.libraries import function, leaf, lib
 
+__all__ = ["lib"]
 VARIANTS = pytest.mark.parametrize("reentrant", [True, False])
 
 
@@ -61,6 +63,7 @@ def test_several_outputs_and_other_arguments(lib, run, reentrant):
 
 
 @VARIANTS
+@pytest.mark.filterwarnings("ignore:None of the inputs")  # said of the inner one, whose forward isn't recorded at first
 def test_nested(lib, run, reentrant):
     x = leaf(lib, 0.5)
     inner = counted(lambda x: x.sin().exp())
@@ -75,20 +78,13 @@ def test_nested(lib, run, reentrant):
 
 
 def test_deep_nesting(lib, run):
-    x = leaf(lib, 0.5)
+    def deep(x, n, call):
+        return x.sin() if n == 0 else call(deep, x.sin(), n - 1, call).cos()
 
-    def deep(x, n):
-        return x.sin() if n == 0 else run(deep, x.sin(), n - 1, use_reentrant=False).cos()
-
-    deep(x, 5).backward()
-    found, x.grad = x.grad.item(), None
-    y = x
-    for _ in range(6):
-        y = y.sin()
-    for _ in range(5):
-        y = y.cos()
-    y.backward()
-    assert found == pytest.approx(x.grad.item())
+    x, found = leaf(lib, 0.5), []
+    for call in (lambda f, *args: f(*args), lambda f, *args: run(f, *args, use_reentrant=False)):
+        found += lib.autograd.grad(deep(x, 5, call), x)
+    assert found[0].item() == pytest.approx(found[1].item())
 
 
 def test_keywords_closures_and_inputs_without_gradient(lib, run):
@@ -136,26 +132,46 @@ def test_backward_inside(lib, run):
         assert found == pytest.approx(x.grad.item())
 
 
-def test_custom_function(lib, run):
-    made = function(lib, lambda ctx, x, w: ctx.save_for_backward(x, w) or x * w,
-                    lambda ctx, g: (lambda x, w: (g * w, g * x))(*ctx.saved_tensors))  # fmt: skip
+def product(lib, again=False):
+    """x * w as a custom Function; `again`: its backward reads what is saved twice."""
+
+    def forward(ctx, x, w):
+        ctx.save_for_backward(x, w)
+        return x * w
+
+    def backward(ctx, grad):
+        x, w = ctx.saved_tensors
+        if again:
+            x, w = ctx.saved_tensors
+        return grad * w, grad * x
+
+    return function(lib, forward, backward)
+
+
+@pytest.mark.parametrize("last", [True, False])
+def test_custom_function(lib, run, last):
+    made = product(lib)
     x, w = leaf(lib, 2.0), leaf(lib, 3.0)
-    run(lambda x, w: made.apply(x.exp(), w).sin(), x, w, use_reentrant=False).backward()
-    e = np.exp(2.0)
-    assert x.grad.item() == pytest.approx(np.cos(3 * e) * 3 * e, rel=1e-4)
-    assert w.grad.item() == pytest.approx(np.cos(3 * e) * e, rel=1e-4)
+    fn = counted(lambda x, w: made.apply(x.exp(), w) if last else made.apply(x.exp(), w).sin())
+    run(fn, x, w, use_reentrant=False).backward()
+    assert fn.calls == 2
+    e, outer = np.exp(2.0), 1 if last else np.cos(3 * np.exp(2.0))
+    assert x.grad.item() == pytest.approx(outer * 3 * e, rel=1e-4)
+    assert w.grad.item() == pytest.approx(outer * e, rel=1e-4)
 
 
-def test_saved_tensors_twice(lib, run, module):
-    def back(ctx, g):
-        ctx.saved_tensors  # noqa: B018
-        return g * ctx.saved_tensors[0]
-
-    made = function(lib, lambda ctx, x: ctx.save_for_backward(x) or x * x / 2, back)
-    y = run(lambda x: made.apply(x.exp()), leaf(lib, 2.0), use_reentrant=False)
+def test_saved_tensors_are_handed_out_once(lib, run, module):
+    made = product(lib, again=True)
+    y = run(lambda x: made.apply(x.exp(), x), leaf(lib, 2.0), use_reentrant=False)
     with pytest.raises(module.CheckpointError, match="already unpacked once"):
-        lib.autograd.grad(y.sum(), leaf(lib, 1.0), allow_unused=True) and y.backward(inputs=[leaf(lib, 1.0)])
-        y.sin().backward()
+        y.backward()
+
+
+def test_saved_tensors_outside_of_a_backward(lib, run):
+    y = run(lambda x: x.sin().exp(), leaf(lib, 2.0), use_reentrant=False)
+    for _ in range(2):
+        assert y.grad_fn._saved_result.tolist() == y.tolist()
+    y.backward()
 
 
 @VARIANTS
@@ -200,16 +216,12 @@ def test_dropout_has_the_same_mask(lib, run, reentrant):
 def test_dropout_with_another_mask(lib, run, reentrant):
     lib.manual_seed(3)
     x = lib.ones(64, requires_grad=True)
-    y = run(lambda x: lib.nn.functional.dropout(x.exp(), 0.5), x, use_reentrant=reentrant, preserve_rng_state=False, **stay(reentrant))
+    y = run(lambda x: lib.nn.functional.dropout(x.exp(), 0.5), x, use_reentrant=reentrant, preserve_rng_state=False, early_stop=False)
     lib.rand(5)
     before = lib.get_rng_state()
     y.sum().backward()
     assert not ((x.grad != 0) == (y != 0)).all()
     assert not (lib.get_rng_state() == before).all()
-
-
-def stay(reentrant):
-    return {} if reentrant else {"early_stop": False}
 
 
 # ---- warnings and errors
@@ -247,7 +259,11 @@ def test_arguments_are_checked(lib, run):
 def changing(*steps):
     """A function that does another step every time."""
     todo = iter(steps)
-    return lambda x: next(todo)(x)
+
+    def step(x):
+        return next(todo)(x)
+
+    return step
 
 
 MISMATCHES = {
@@ -275,9 +291,8 @@ def test_another_second_run(lib, run, module, name, debug):
 
 def test_metadata_unchecked(lib, run):
     x = leaf(lib, 1.0, 1.0)
-    y = run(changing(lambda x: x.exp(), lambda x: x[:1].exp()), x, use_reentrant=False, determinism_check="none")
-    with contextlib.suppress(RuntimeError):  # torch's message depends on the op
-        y.sum().backward()
+    run(changing(lambda x: x.exp(), lambda x: x[:1].exp()), x, use_reentrant=False, determinism_check="none").sum().backward()
+    assert x.grad.tolist() == pytest.approx([np.e, np.e])
 
 
 @VARIANTS
@@ -373,3 +388,11 @@ def test_sequential_of_modules(lib, module):
         module.checkpoint_sequential(model, 2, x)
     with pytest.raises(ValueError, match="Unexpected keyword arguments: debug"):
         module.checkpoint_sequential(model, 2, x, use_reentrant=False, debug=True)
+
+
+def test_a_module_may_come_twice():
+    """torch drops the second of two equal modules here, and so changes the result."""
+    act, x = jitgrad.nn.Sigmoid(), jitgrad.tensor([0.5])
+    model = jitgrad.nn.Sequential(act, act, act)
+    found = jitgrad.utils.checkpoint.checkpoint_sequential(model, 2, x, use_reentrant=False)
+    assert found.tolist() == model(x).tolist()

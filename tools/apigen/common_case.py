@@ -22,7 +22,7 @@ def is_common(op: Elementwise) -> bool:
 class CommonCase:
     """What the method and the node of one op must agree on: the kernels, by name, and the slots of what is saved.
 
-    The slots of a node: `e0`, `e1` the edges, `s0`, `s1` the operands' arrays with `c0`, `c1` their versions, `r` the result.
+    The slots are those of `jitgrad._tensor.fast_nodes`.
     """
 
     def __init__(self, op: Elementwise) -> None:
@@ -55,7 +55,7 @@ class CommonCase:
         return f'{self.kernel} = {reference(self.op)}.reserve("{"b" * (len(self.op.inputs) + 1)}")'
 
     def reserve_backward(self) -> list[str]:
-        """The lines that reserve the numbers of the backward's kernels."""
+        """The lines that reserve the numbers of the backward's kernels, each once."""
         lines = []
         for moving in dict.fromkeys(map(self.moving, self.needs())):
             if any(moving):

@@ -93,7 +93,7 @@ def save_unary(case: CommonCase) -> str:
 def save_operand(case: CommonCase, place: int) -> str:
     """The lines by which a node of two edges saves one operand: only if a gradient that reads it is wanted.
 
-    Where the operand has no edge, none of its own checks would notice a write into it, so its version is taken along.
+    The version counter is found through the edge; an operand without one has its counter saved too.
     """
     edges, readers = "pq", case.readers(place)
     condition = "" if len(readers) == 2 else f" if {edges[readers[0]]} is not None else None"

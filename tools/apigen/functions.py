@@ -1,5 +1,6 @@
 """What `jitgrad._tensor._functions` gets for each item: the function, its aliases, the in-place twin."""
 
+import inspect
 from typing import Final
 
 from jitgrad._ops.kinds import Face
@@ -51,13 +52,28 @@ def function(item: Item) -> str:
     """The function; where the method has straight-line code, by way of that."""
     found = signature(item)
     if isinstance(item, Face):
-        return render(FACE, name=item.name, head=found.head, returned=found.returned,
-                      doc=docstring(item.function.__doc__ or ""), home=home(item), call=found.call)  # fmt: skip
+        return render(
+            FACE,
+            name=item.name,
+            head=found.head,
+            returned=found.returned,
+            doc=docstring(inspect.getdoc(item.function) or ""),
+            home=home(item),
+            call=found.call,
+        )
     by_method = ""
     if is_common(item) and item.method:
         by_method = render(BY_METHOD, first=item.inputs[0], name=item.name, call=found.call)
-    return render(ELEMENTWISE, name=item.name, head=found.head, doc=docstring(item.doc), by_method=by_method,
-                  op=reference(item), operands=found.operands, statics=found.statics)  # fmt: skip
+    return render(
+        ELEMENTWISE,
+        name=item.name,
+        head=found.head,
+        doc=docstring(item.doc),
+        by_method=by_method,
+        op=reference(item),
+        operands=found.operands,
+        statics=found.statics,
+    )
 
 
 def inplace_function(item: Item) -> str:

@@ -1,5 +1,6 @@
 """What `Tensor` gets for each item: the method, its operators and aliases, the in-place twin."""
 
+import inspect
 from typing import Final
 
 from jitgrad._ops.kinds import Face
@@ -64,7 +65,7 @@ def methods(item: Item) -> list[str]:
 
 
 def elementwise_methods(op: Elementwise) -> list[str]:
-    """The method of an elementwise op; one with an operator of two operands is that operator first, and has its name besides."""
+    """The method of an elementwise op; an operator of two operands is that first, and a method by name besides."""
     if op.operator and len(op.inputs) == 2:
         name = f"__{op.operator}__"
         return [elementwise_method(op, name), *reflected_operator(op), *([named_operator(op)] if op.method else [])]
@@ -78,8 +79,16 @@ def elementwise_method(op: Elementwise, name: str) -> str:
         return forward_method(CommonCase(op), name)
     found = signature(op).as_method()
     guard = render(GUARD, y=op.inputs[1], op=reference(op)) if op.operator and len(op.inputs) == 2 else ""
-    return render(ELEMENTWISE, name=name, head=found.head, doc=docstring(op.doc), guard=guard, op=reference(op),
-                  operands=found.operands, statics=found.statics)  # fmt: skip
+    return render(
+        ELEMENTWISE,
+        name=name,
+        head=found.head,
+        doc=docstring(op.doc),
+        guard=guard,
+        op=reference(op),
+        operands=found.operands,
+        statics=found.statics,
+    )
 
 
 def reflected_operator(op: Elementwise) -> list[str]:
@@ -99,10 +108,17 @@ def named_operator(op: Elementwise) -> str:
 def face_methods(face: Face) -> list[str]:
     """The method or property of a face, and its operators."""
     found = signature(face).as_method()
-    parts = [
-        render(FACE, decorator="@property" if face.prop else "", name=face.name, head=found.head, returned=found.returned,
-               doc=docstring(face.function.__doc__ or ""), home=home(face), call=found.call)
-    ]  # fmt: skip
+    method = render(
+        FACE,
+        decorator="@property" if face.prop else "",
+        name=face.name,
+        head=found.head,
+        returned=found.returned,
+        doc=docstring(inspect.getdoc(face.function) or ""),
+        home=home(face),
+        call=found.call,
+    )
+    parts = [method]
     if face.operator:
         parts.append(f"__{face.operator}__ = {face.name}\n")
     if face.operator in REFLECTED:
@@ -118,6 +134,13 @@ def home(face: Face) -> str:
 def inplace_method(item: Item) -> str:
     """The in-place twin."""
     found = signature(item).as_method()
-    how = "inplace_view" if item.inplace == "view" else "inplace"
-    return render(INPLACE, name=item.name, head=found.head, doc=docstring(f"In-place `{item.name}`."), how=how, op=reference(item),
-                  operands=listed(found.positional[1:]), mapping=found.mapping)  # fmt: skip
+    return render(
+        INPLACE,
+        name=item.name,
+        head=found.head,
+        doc=docstring(f"In-place `{item.name}`."),
+        how="inplace_view" if item.inplace == "view" else "inplace",
+        op=reference(item),
+        operands=listed(found.positional[1:]),
+        mapping=found.mapping,
+    )

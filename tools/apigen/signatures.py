@@ -17,7 +17,7 @@ from .templates import listed
 
 @dataclass
 class Signature:
-    """Parameters as written, the tensor first; the arguments handed on by position, by name and as `**rest`; the result's annotation."""
+    """Parameters as written, the tensor first; what a call hands on by position, by name and as `**rest`."""
 
     parameters: list[str] = field(default_factory=list)
     positional: list[str] = field(default_factory=list)
@@ -82,9 +82,9 @@ def of_source(function: Callable[..., Any]) -> Signature:
     declared = definition.args
     found = Signature(returned=unparse_annotation(definition.returns))
     ordered = [*declared.posonlyargs, *declared.args]
-    without_default = len(ordered) - len(declared.defaults)
-    for place, arg in enumerate(ordered):
-        found.parameters.append(spell(arg, declared.defaults[place - without_default] if place >= without_default else None))
+    defaults = [None] * (len(ordered) - len(declared.defaults)) + declared.defaults
+    for place, (arg, default) in enumerate(zip(ordered, defaults, strict=True)):
+        found.parameters.append(spell(arg, default))
         found.positional.append(arg.arg)
         if place + 1 == len(declared.posonlyargs):
             found.parameters.append("/")
@@ -103,8 +103,12 @@ def of_source(function: Callable[..., Any]) -> Signature:
 
 
 def with_numpy_names(declared: Signature) -> Signature:
-    """The same, with `axis` and `keepdims` as keywords for `dim` and `keepdim`."""
-    parameters = ["dim: Any = None" if name == "dim: Any" else name for name in declared.parameters]
+    """The same, with `axis` and `keepdims` as keywords for `dim` and `keepdim`.
+
+    A `dim` that must be given can then be left out: it may come as `axis`.
+    """
+    required = [text.startswith("dim:") and "=" not in text for text in declared.parameters]
+    parameters = ["dim: Any = None" if dim else text for text, dim in zip(declared.parameters, required, strict=True)]
     if "*" not in parameters:
         parameters.append("*")
     parameters.append("axis: Any = None")
@@ -123,4 +127,6 @@ def spell(arg: ast.arg, default: ast.expr | None = None) -> str:
 
 def unparse_annotation(annotation: ast.expr | None) -> str:
     """The annotation with Python's types under names that no method hides (`Tensor.float` and others do)."""
-    return "Any" if annotation is None else re.sub(r"(?<!\.)\b(bool|float|int)\b", r"builtins.\1", ast.unparse(annotation))
+    if annotation is None:
+        return "Any"
+    return re.sub(r"(?<!\.)\b(bool|float|int)\b", r"builtins.\1", ast.unparse(annotation))

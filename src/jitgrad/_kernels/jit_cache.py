@@ -22,6 +22,8 @@ class _Stored(CompileResultCacheImpl):  # type: ignore[misc,unused-ignore]
         pass
 
     def check_cachable(self, cres: Any) -> bool:
+        if cres.fndesc.global_dict is not None:
+            return False  # the function's module can't be imported by name: Numba would write down all of its globals
         return not cres.library.has_dynamic_globals and all(lifted.can_cache for lifted in cres.lifted)
 
 
@@ -59,10 +61,7 @@ class _Quiet:
         return None
 
     def __exit__(self, kind: Any, value: Any, trace: Any) -> bool:
-        return (
-            isinstance(value, (OSError, EOFError, ValueError, ImportError, AttributeError))
-            or "pickle" in type(value).__module__
-        )
+        return isinstance(value, Exception)
 
 
 def user_cache(function: Any, digest: str, signature: str) -> UserCache | None:

@@ -193,7 +193,7 @@ def argwhere(input: Tensor) -> Tensor:
 def as_strided(input: Tensor, size: Sequence[builtins.int], stride: Sequence[builtins.int], storage_offset: builtins.int | None = None) -> Tensor:
     """The tensor's memory seen with a given shape, strides and start (in elements); a view.
 
-        RuntimeError for negative strides and for places outside of the memory.
+    RuntimeError for negative strides and for places outside of the memory.
     """
     return ops_shaping.as_strided(input, size, stride, storage_offset)
 
@@ -316,8 +316,8 @@ def atleast_3d(*tensors: Any) -> Any:
 def batch_norm(input: Tensor, weight: Any, bias: Any, running_mean: Any, running_var: Any, training: builtins.bool, momentum: builtins.float, eps: builtins.float, cudnn_enabled: builtins.bool = True) -> Tensor:
     """(input - mean) / sqrt(variance + eps) * weight + bias per channel (axis 1), over all other axes.
 
-        In training the moments are the input's own, and the running ones, if there are any, move towards them by `momentum` (the variance
-        towards the unbiased one); otherwise the running ones are used. RuntimeError for a parameter of the wrong length.
+    In training the moments are the input's own, and the running ones, if there are any, move towards them by `momentum` (the variance
+    towards the unbiased one); otherwise the running ones are used. RuntimeError for a parameter of the wrong length.
     """
     return ops_normalization.batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps, cudnn_enabled)
 
@@ -330,7 +330,7 @@ def bernoulli(input: Tensor, p: Any = None, *, generator: Any = None) -> Tensor:
 def binary_cross_entropy(input: Tensor, target: Tensor, weight: Any = None, reduction: str = 'mean') -> Tensor:
     """-(target * log(input) + (1 - target) * log(1 - input)), logarithms cut off at -100; one by one, their mean or sum.
 
-        `weight` broadcasts. RuntimeError for elements outside [0, 1] or of another dtype than the input's.
+    `weight` broadcasts. RuntimeError for elements outside [0, 1] or of another dtype than the input's.
     """
     return ops_losses.binary_cross_entropy(input, target, weight, reduction)
 
@@ -476,7 +476,7 @@ def chunk(input: Tensor, chunks: builtins.int, dim: builtins.int = 0) -> Any:
 def clamp(input: Tensor, min: Any = None, max: Any = None) -> Tensor:
     """Each element moved into [min, max] (max wins where min > max); bounds are numbers, tensors or missing; NaN stays.
 
-        RuntimeError without any bound, TypeError for a number and a tensor.
+    RuntimeError without any bound, TypeError for a number and a tensor.
     """
     return ops_selection.clamp(input, min, max)
 
@@ -566,7 +566,7 @@ def cosh_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
 def cross_entropy(input: Tensor, target: Tensor, weight: Any = None, ignore_index: builtins.int = -100, reduction: str = 'mean', label_smoothing: builtins.float = 0.0) -> Tensor:
     """`nll_loss` of the log-softmax of logits; or, for a target of the input's shape, of probabilities, -sum(target * log-softmax).
 
-        Shapes as for `nll_loss`. `label_smoothing`, in [0, 1], mixes the target with the uniform distribution.
+    Shapes as for `nll_loss`. `label_smoothing`, in [0, 1], mixes the target with the uniform distribution.
     """
     return planned_losses.cross_entropy(input, target, weight, ignore_index, reduction, label_smoothing)
 
@@ -631,7 +631,7 @@ def diagonal_scatter(input: Tensor, src: Tensor, offset: builtins.int = 0, dim1:
 def div(input: Tensor, other: Any, *, rounding_mode: str | None = None) -> Tensor:
     """input / other; with `rounding_mode` "trunc" or "floor" the quotient is rounded, and integers stay integers.
 
-        RuntimeError for another mode, or where an integer is divided by zero.
+    RuntimeError for another mode, or where an integer is divided by zero.
     """
     return ops_arithmetic.div(input, other, rounding_mode=rounding_mode)
 
@@ -691,8 +691,8 @@ def elu_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
 def embedding(weight: Tensor, indices: Tensor, padding_idx: builtins.int = -1, scale_grad_by_freq: builtins.bool = False, sparse: builtins.bool = False) -> Tensor:
     """Rows of `weight` (count, width) that `indices` (any shape, int64 or int32) names: shape (*indices.shape, width).
 
-        The row `padding_idx` gets no gradient; with `scale_grad_by_freq` a row's gradient is divided by how often it is used. IndexError for
-        an index that is out of range.
+    The row `padding_idx` gets no gradient; with `scale_grad_by_freq` a row's gradient is divided by how often it is used. IndexError for
+    an index that is out of range.
     """
     return ops_embedding.embedding(weight, indices, padding_idx, scale_grad_by_freq, sparse)
 
@@ -1032,7 +1032,7 @@ def index_select(input: Tensor, dim: builtins.int, index: Tensor, *, out: Any = 
 def isclose(input: Tensor, other: Tensor, rtol: builtins.float = 1e-05, atol: builtins.float = 1e-08, equal_nan: builtins.bool = False) -> Tensor:
     """Whether |input - other| <= atol + rtol * |other|, or both are equal; NaN is close to NaN with `equal_nan` only.
 
-        RuntimeError for two dtypes, or a negative tolerance.
+    RuntimeError for two dtypes, or a negative tolerance.
     """
     return ops_comparisons.isclose(input, other, rtol, atol, equal_nan)
 
@@ -1080,7 +1080,7 @@ def l1_loss(input: Tensor, target: Tensor, reduction: str = 'mean') -> Tensor:
 def layer_norm(input: Tensor, normalized_shape: Any, weight: Any = None, bias: Any = None, eps: builtins.float = 1e-05, cudnn_enable: builtins.bool = True) -> Tensor:
     """(input - mean) / sqrt(variance + eps) * weight + bias, with mean and variance over the last axes, `normalized_shape`.
 
-        RuntimeError unless the input ends in that shape and weight and bias have it.
+    RuntimeError unless the input ends in that shape and weight and bias have it.
     """
     return ops_normalization.layer_norm(input, normalized_shape, weight, bias, eps, cudnn_enable)
 
@@ -1287,7 +1287,7 @@ less_ = lt_
 def masked_fill(input: Tensor, mask: Tensor, value: Any) -> Tensor:
     """`value`, a number or a tensor without dimensions, where the mask holds, else the element; shapes broadcast.
 
-        RuntimeError unless the mask is bool.
+    RuntimeError unless the mask is bool.
     """
     return ops_selection.masked_fill(input, mask, value)
 
@@ -1332,7 +1332,7 @@ def maximum(input: Any, other: Any) -> Any:
 def mean(input: Tensor, dim: Any = None, keepdim: builtins.bool = False, *, dtype: Any = None, axis: Any = None, keepdims: builtins.bool = False) -> Tensor:
     """Mean of all elements, or along `dim` (an int or several); NaN of nothing.
 
-        With `dtype` the input is cast first. RuntimeError for integers and bools.
+    With `dtype` the input is cast first. RuntimeError for integers and bools.
     """
     return planned_losses.mean(input, dim if axis is None else axis, keepdim or keepdims, dtype=dtype)
 
@@ -1472,8 +1472,8 @@ negative_ = neg_
 def nll_loss(input: Tensor, target: Tensor, weight: Any = None, ignore_index: builtins.int = -100, reduction: str = 'mean') -> Tensor:
     """-input[target] for log-probabilities; one by one, their mean (weighted by the classes' weights) or sum.
 
-        Shapes: input (C,), (N, C) or (N, C, d1, ...), target without C, int64 or uint8; weight (C,). Targets equal to `ignore_index` don't
-        count, another one that is no class raises IndexError.
+    Shapes: input (C,), (N, C) or (N, C, d1, ...), target without C, int64 or uint8; weight (C,). Targets equal to `ignore_index` don't
+    count, another one that is no class raises IndexError.
     """
     return ops_classes.nll_loss(input, target, weight, ignore_index, reduction)
 
@@ -1524,7 +1524,7 @@ def pow_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
 def prelu(input: Tensor, weight: Tensor) -> Tensor:
     """Each element, multiplied by a weight where it is negative: one weight for all, or one for each channel (the second axis).
 
-        RuntimeError for another number of weights, or for two dtypes.
+    RuntimeError for another number of weights, or for two dtypes.
     """
     return ops_activations.prelu(input, weight)
 
@@ -1657,7 +1657,7 @@ def rsub(input: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:
 def scatter(input: Tensor, dim: builtins.int, index: Tensor, src: Any = None, *, value: Any = None, reduce: str | None = None) -> Tensor:
     """`input` with out[index[i, j], j] = src[i, j] for dim 0, and so on; `src` is a tensor or a number.
 
-        RuntimeError where an index is out of range. `reduce` is 'add' or 'multiply' and takes no gradient, as in torch.
+    RuntimeError where an index is out of range. `reduce` is 'add' or 'multiply' and takes no gradient, as in torch.
     """
     return ops_scattering.scatter(input, dim, index, src, value=value, reduce=reduce)
 
@@ -1910,7 +1910,7 @@ subtract_ = sub_
 def sum(input: Tensor, dim: Any = None, keepdim: builtins.bool = False, *, dtype: Any = None, axis: Any = None, keepdims: builtins.bool = False) -> Tensor:
     """Sum of all elements, or along `dim` (an int or several).
 
-        Integers and bools are summed in int64; with `dtype` the input is cast first. Node: SumBackward0, SumBackward1 along axes.
+    Integers and bools are summed in int64; with `dtype` the input is cast first. Node: SumBackward0, SumBackward1 along axes.
     """
     return planned_losses.sum(input, dim if axis is None else axis, keepdim or keepdims, dtype=dtype)
 
@@ -2125,7 +2125,7 @@ row_stack = vstack
 def where(condition: Tensor, input: Any = None, other: Any = None) -> Any:
     """input where the condition holds, else other; shapes broadcast, dtypes promote, either may be a number.
 
-        With the condition alone: the indices of its elements that are not zero, one tensor per axis. RuntimeError unless it is bool.
+    With the condition alone: the indices of its elements that are not zero, one tensor per axis. RuntimeError unless it is bool.
     """
     return ops_selection.where(condition, input, other)
 

@@ -343,7 +343,7 @@ class Tensor(TensorMethods, public=True):
     def as_strided(self, size: Sequence[builtins.int], stride: Sequence[builtins.int], storage_offset: builtins.int | None = None) -> Tensor:
         """The tensor's memory seen with a given shape, strides and start (in elements); a view.
 
-            RuntimeError for negative strides and for places outside of the memory.
+        RuntimeError for negative strides and for places outside of the memory.
         """
         return ops_shaping.as_strided(self, size, stride, storage_offset)
 
@@ -696,7 +696,7 @@ class Tensor(TensorMethods, public=True):
     def clamp(self, min: Any = None, max: Any = None) -> Tensor:
         """Each element moved into [min, max] (max wins where min > max); bounds are numbers, tensors or missing; NaN stays.
 
-            RuntimeError without any bound, TypeError for a number and a tensor.
+        RuntimeError without any bound, TypeError for a number and a tensor.
         """
         return ops_selection.clamp(self, min, max)
 
@@ -931,7 +931,7 @@ class Tensor(TensorMethods, public=True):
     def div(self, other: Any, *, rounding_mode: str | None = None) -> Tensor:
         """input / other; with `rounding_mode` "trunc" or "floor" the quotient is rounded, and integers stay integers.
 
-            RuntimeError for another mode, or where an integer is divided by zero.
+        RuntimeError for another mode, or where an integer is divided by zero.
         """
         return ops_arithmetic.div(self, other, rounding_mode=rounding_mode)
 
@@ -1463,7 +1463,7 @@ class Tensor(TensorMethods, public=True):
     def isclose(self, other: Tensor, rtol: builtins.float = 1e-05, atol: builtins.float = 1e-08, equal_nan: builtins.bool = False) -> Tensor:
         """Whether |input - other| <= atol + rtol * |other|, or both are equal; NaN is close to NaN with `equal_nan` only.
 
-            RuntimeError for two dtypes, or a negative tolerance.
+        RuntimeError for two dtypes, or a negative tolerance.
         """
         return ops_comparisons.isclose(self, other, rtol, atol, equal_nan)
 
@@ -1786,7 +1786,7 @@ class Tensor(TensorMethods, public=True):
     def masked_fill(self, mask: Tensor, value: Any) -> Tensor:
         """`value`, a number or a tensor without dimensions, where the mask holds, else the element; shapes broadcast.
 
-            RuntimeError unless the mask is bool.
+        RuntimeError unless the mask is bool.
         """
         return ops_selection.masked_fill(self, mask, value)
 
@@ -1857,7 +1857,7 @@ class Tensor(TensorMethods, public=True):
     def mean(self, dim: Any = None, keepdim: builtins.bool = False, *, dtype: Any = None, axis: Any = None, keepdims: builtins.bool = False) -> Tensor:
         """Mean of all elements, or along `dim` (an int or several); NaN of nothing.
 
-            With `dtype` the input is cast first. RuntimeError for integers and bools.
+        With `dtype` the input is cast first. RuntimeError for integers and bools.
         """
         return planned_losses.mean(self, dim if axis is None else axis, keepdim or keepdims, dtype=dtype)
 
@@ -2096,7 +2096,7 @@ class Tensor(TensorMethods, public=True):
     def prelu(self, weight: Tensor) -> Tensor:
         """Each element, multiplied by a weight where it is negative: one weight for all, or one for each channel (the second axis).
 
-            RuntimeError for another number of weights, or for two dtypes.
+        RuntimeError for another number of weights, or for two dtypes.
         """
         return ops_activations.prelu(self, weight)
 
@@ -2347,7 +2347,7 @@ class Tensor(TensorMethods, public=True):
     def scatter(self, dim: builtins.int, index: Tensor, src: Any = None, *, value: Any = None, reduce: str | None = None) -> Tensor:
         """`input` with out[index[i, j], j] = src[i, j] for dim 0, and so on; `src` is a tensor or a number.
 
-            RuntimeError where an index is out of range. `reduce` is 'add' or 'multiply' and takes no gradient, as in torch.
+        RuntimeError where an index is out of range. `reduce` is 'add' or 'multiply' and takes no gradient, as in torch.
         """
         return ops_scattering.scatter(self, dim, index, src, value=value, reduce=reduce)
 
@@ -2674,7 +2674,7 @@ class Tensor(TensorMethods, public=True):
     def sum(self, dim: Any = None, keepdim: builtins.bool = False, *, dtype: Any = None, axis: Any = None, keepdims: builtins.bool = False) -> Tensor:
         """Sum of all elements, or along `dim` (an int or several).
 
-            Integers and bools are summed in int64; with `dtype` the input is cast first. Node: SumBackward0, SumBackward1 along axes.
+        Integers and bools are summed in int64; with `dtype` the input is cast first. Node: SumBackward0, SumBackward1 along axes.
         """
         return planned_losses.sum(self, dim if axis is None else axis, keepdim or keepdims, dtype=dtype)
 
@@ -2767,7 +2767,7 @@ class Tensor(TensorMethods, public=True):
     def to(self, *args: Any, **named: Any) -> Tensor:
         """In another dtype: `x.to(dtype)`, `x.to(other)`, `x.to(device, dtype)`; the tensor itself where nothing changes, unless `copy=True`.
 
-            RuntimeError or AssertionError for a device other than the CPU.
+        RuntimeError or AssertionError for a device other than the CPU.
         """
         return ops_casts.to(self, *args, **named)
 
@@ -2898,7 +2898,7 @@ class Tensor(TensorMethods, public=True):
     def view(self, *shape: Any, **named: Any) -> Tensor:
         """The same elements in another shape, or their bytes as another dtype; a view. One length may be -1.
 
-            RuntimeError where the strides don't allow that.
+        RuntimeError where the strides don't allow that.
         """
         return ops_shaping.view(self, *shape, **named)
 

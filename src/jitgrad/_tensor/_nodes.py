@@ -123,7 +123,6 @@ class AddBackward0(FastNode):
     kept = ()
 
     def apply(self, grad: Any, keep: bool) -> Any:
-        m = self.meta
         if self.e1 is None:
             return grad, None
         if self.e0 is None:
@@ -384,7 +383,6 @@ class FracBackward0(FastNode):
     kept = ()
 
     def apply(self, grad: Any, keep: bool) -> Any:
-        m = self.meta
         return grad
 
 

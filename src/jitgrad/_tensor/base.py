@@ -97,6 +97,8 @@ class TensorBase:
             raise RuntimeError("requires_grad must be a bool")
         if on and not self.is_leaf:
             raise RuntimeError("you can only change requires_grad flags of leaf variables.")
+        if on and not self.meta.kind.is_floating_point:
+            raise RuntimeError("only Tensors of floating point and complex dtype can require gradients")
         self.requires_grad_(on)
 
     def requires_grad_(self, requires_grad: bool = True) -> Any:
@@ -111,8 +113,10 @@ class TensorBase:
             raise RuntimeError("Setting requires_grad=True on inference tensor outside InferenceMode is not allowed.")
         if requires_grad and fn is None:
             if not self.meta.kind.is_floating_point:
-                raise RuntimeError("only Tensors of floating point and complex dtype can require gradients")
+                raise RuntimeError("only Tensors of floating point dtype can require gradients")
             self.fn = AccumulateGrad(self)
+            if modes.SPECIAL and modes.LOCAL.tracer is not None:
+                modes.LOCAL.tracer.new_leaves.append(self.fn)
             if self.rare is not None and self.rare.grad is not None:
                 self.fn.grad, self.rare.grad = self.rare.grad, None
         elif not requires_grad and fn is not None:

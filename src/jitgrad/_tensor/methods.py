@@ -348,6 +348,8 @@ class TensorMethods(WriteMethods):
         result.array = data.array
         result.vc = result.rare = result.fn = None
         settle(result)
+        if data.is_inference():
+            own_rare(result).inference = True
         return result.requires_grad_(requires_grad)
 
     def __reduce_ex__(self, protocol: Any) -> Any:

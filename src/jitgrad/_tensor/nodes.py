@@ -65,7 +65,8 @@ def sum_to_shape(array: Array, shape: tuple[int, ...]) -> Array:
     if not axes:
         return array.reshape(shape)
     if array.dtype.char not in "fd":
-        return array.sum(axes, keepdims=True).reshape(shape)
+        summed: Array = array.sum(axes, keepdims=True).reshape(shape)
+        return summed
     # NumPy adds the rows of a float32 array one after the other, and loses digits
     return (total(array, 1.0, None) if len(axes) == array.ndim else totals(contiguous(array), axes, True, 1.0, None)).reshape(shape)
 

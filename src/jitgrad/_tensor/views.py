@@ -65,7 +65,7 @@ def creation_refusal(view: Any, what: str) -> RuntimeError:
         maker, index = target(edge)
         text = f"Output {index} of {maker.name().partition('Backward')[0]} is a view and {what} modified inplace"
     else:
-        mode = "inference_mode" if how == "inference" else "no_grad"
+        mode = "inference" if how == "inference" else "no_grad"
         text = f"A view was created in {mode} mode and {what} modified inplace" + ("" if how in _MODES else " with grad mode enabled")
     if how in _MODES and edge is None:
         mode, outside = _MODES[how]

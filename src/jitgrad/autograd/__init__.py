@@ -1,6 +1,7 @@
 """The public face of autograd."""
 
 from .._tensor.backward import backward, grad
+from .._tensor.saved import SavedTensor
 from . import function, functional, grad_mode, graph
 from .anomaly_mode import detect_anomaly, set_detect_anomaly
 from .function import Function, NestedIOFunction
@@ -18,6 +19,7 @@ from .variable import Variable
 __all__ = [
     "Function",
     "NestedIOFunction",
+    "SavedTensor",
     "Variable",
     "backward",
     "detect_anomaly",

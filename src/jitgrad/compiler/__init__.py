@@ -4,6 +4,7 @@ Read in this order: `trace` (one run, recorded), `graph` (what is recorded), `lo
 (memory), `emit` (source), `program` (the whole), `guards`, `version` and `entry` (calls), `step` (`compile`).
 """
 
+from .export import export
 from .step import Compiled, compile
 
-__all__ = ["Compiled", "compile"]
+__all__ = ["Compiled", "compile", "export"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from .graph import Shape, Term, Value, View, contiguous_strides
+from .operations import Shape, Term, Value, View
 
 
 def _segments(shape: Shape, steps: Shape, rows: Sequence[Shape]) -> list[tuple[int, int, tuple[int, ...]]]:
@@ -56,14 +56,20 @@ def carried(inner: View, shape: Shape, steps: Shape, outer: View) -> View | None
 
     axes = [moved(step, n) for n, step in zip(outer.shape, outer.strides, strict=True)]
     terms = [moved(term.stride, term.bound) for term in outer.terms]
-    if any(x is None for x in (*axes, *terms)) or any(w + r >= n for w, r, (n, _, _) in zip(where, reach, segments, strict=True)):
+    if any(x is None for x in (*axes, *terms)) or any(
+        w + r >= n for w, r, (n, _, _) in zip(where, reach, segments, strict=True)
+    ):
         return None
     if any(x is not None and any(x[1:]) for x in terms):
         return None
     at = [sum(w * strides[row] for w, (_, _, strides) in zip(where, segments, strict=True)) for row in range(len(rows))]
     old = tuple(Term(View(term.index.value, outer.shape, tuple(x[k + 1] for x in axes if x is not None), term.index.offset + at[k + 1], term.index.terms),
                      term.stride, term.bound, term.ignored) for k, term in enumerate(inner.terms))  # fmt: skip
-    new = tuple(Term(term.index, x[0], term.bound, term.ignored) for term, x in zip(outer.terms, terms, strict=True) if x is not None and x[0])
+    new = tuple(
+        Term(term.index, x[0], term.bound, term.ignored)
+        for term, x in zip(outer.terms, terms, strict=True)
+        if x is not None and x[0]
+    )
     return View(inner.value, outer.shape, tuple(x[0] for x in axes if x is not None), inner.offset + at[0], old + new)
 
 

@@ -44,7 +44,12 @@ def unpack(names: list[str], attribute: str) -> str:
 
 def entry_source(version: Any) -> str:
     """The source of `make(version)`, which gives the entry function."""
-    count, captured, grads, hyper = version.argument_count, len(version.captured), len(version.leaves), len(version.hyper)
+    count, captured, grads, hyper = (
+        version.argument_count,
+        len(version.captured),
+        len(version.leaves),
+        len(version.hyper),
+    )
     text = HEAD
     text += unpack([f"m{k}" for k in range(count)], "argument_metas")
     text += unpack([f"(t{k}, a{k}, f{k}, h{k})" for k in range(captured)], "captured")
@@ -57,19 +62,33 @@ def entry_source(version: Any) -> str:
     text += unpack([f"(j{k}, v{k})" for k in range(len(version.guards.entries))], "guard_entries")
     text += unpack([f"c{k}" for k in range(len(version.guards.sizes))], "guard_sizes")
     text += unpack([f"(w{k}, u{k})" for k in range(len(version.guards.held))], "guard_held")
+    text += unpack([f"i{k}" for k in range(len(version.cleared))], "cleared")
     arguments = ", ".join(f"x{k}" for k in range(count))
     text += f"\n    def enter({arguments}):\n"
-    text += "        if modes.SPECIAL or modes.NO_GRAD and not modes.LOCAL.grad:\n            return MISS\n        try:\n"
+    text += (
+        "        if modes.SPECIAL or modes.NO_GRAD and not modes.LOCAL.grad:\n            return MISS\n        try:\n"
+    )
     tests = argument_tests(version)
     tests += [f"t{k}.array is not a{k} or t{k}.fn is not f{k}" for k in range(captured)]
     tests += [f"f{k}.rare is not h{k}" for k, (_, _, fn, _) in enumerate(version.captured) if fn is not None]
     tests += guard_tests(version)
     tests += version.grad_tests()
-    text += "            if (\n                " + "\n                or ".join(tests) + "\n            ):\n                return MISS\n"
+    text += (
+        "            if (\n                "
+        + "\n                or ".join(tests)
+        + "\n            ):\n                return MISS\n"
+    )
     text += "        except (AttributeError, KeyError, ValueError):\n            return MISS\n"
     text += body_source(version, count, grads, hyper)
-    text += "\n    def counts():\n        return (" + "".join(f"refs(g{k}), refs(b{k}), " for k in range(grads)) + ")\n\n    def hang(nodes):\n"
-    text += "".join(f"        nodes[{k}].grad = g{k}\n" for k in range(grads)) + "        return None\n\n    return enter, counts, hang\n"
+    text += (
+        "\n    def counts():\n        return ("
+        + "".join(f"refs(g{k}), refs(b{k}), " for k in range(grads))
+        + ")\n\n    def hang(nodes):\n"
+    )
+    text += (
+        "".join(f"        nodes[{k}].grad = g{k}\n" for k in range(grads))
+        + "        return None\n\n    return enter, counts, hang\n"
+    )
     return text
 
 
@@ -77,10 +96,16 @@ def guard_tests(version: Any) -> list[str]:
     """What must not be true of what the function reads."""
     tests = []
     for k, item in enumerate(version.guards.entries):
-        tests.append(f"j{k}.cell_contents is not v{k}" if item.key is None or hasattr(item.holder, "cell_contents") else f"j{k}[{item.key!r}] is not v{k}")
+        tests.append(
+            f"j{k}.cell_contents is not v{k}"
+            if item.key is None or hasattr(item.holder, "cell_contents")
+            else f"j{k}[{item.key!r}] is not v{k}"
+        )
     tests += [f"len(c{k}) != {count}" for k, (_, count, _) in enumerate(version.guards.sizes)]
     for k, held in enumerate(version.guards.held):
-        tests.append(f"len(w{k}) != {len(held.value)} or not all(map(is_, w{k}, u{k}))" if held.flat else f"not w{k}.holds()")
+        tests.append(
+            f"len(w{k}) != {len(held.value)} or not all(map(is_, w{k}, u{k}))" if held.flat else f"not w{k}.holds()"
+        )
     return tests
 
 
@@ -91,7 +116,9 @@ def argument_tests(version: Any) -> list[str]:
         tests.append(f"x{k}.meta is not m{k}")
         if version.argument_strides[k] is not None:
             tests.append(f"x{k}.array.strides != {version.argument_strides[k]}")
-        if version.argument_leaf[k]:
+        if version.derivative is not None and version.argument_leaf[k]:
+            tests.append(f"x{k}.fn is None")
+        elif version.argument_leaf[k]:
             tests.append(f"type(x{k}.fn) is not AccumulateGrad or x{k}.fn.rare is not None or x{k}.rare is not None")
         else:
             tests.append(f"x{k}.fn is not None or x{k}.rare is not None and x{k}.rare is not ODD and version.odd(x{k})")
@@ -107,8 +134,13 @@ def body_source(version: Any, count: int, grads: int, hyper: int) -> str:
     text += "        lock.acquire()\n        try:\n"
     owners = [version.leaf_name(leaf.node) for leaf in version.leaves]
     if grads:
-        shared = " or ".join(f"{owner}.grad is not g{k} or refs(g{k}) != n{k}[0] or refs(b{k}) != n{k}[1]" for k, owner in enumerate(owners))
-        text += f"            if {shared}:\n                again = renew(({''.join(f'{owner}, ' for owner in owners)}))\n"
+        shared = " or ".join(
+            f"{owner}.grad is not g{k} or refs(g{k}) != n{k}[0] or refs(b{k}) != n{k}[1]"
+            for k, owner in enumerate(owners)
+        )
+        text += (
+            f"            if {shared}:\n                again = renew(({''.join(f'{owner}, ' for owner in owners)}))\n"
+        )
         text += "                if again:\n                    return AGAIN\n"
     outs = range(len(version.out_metas))
     for k in outs:
@@ -118,16 +150,21 @@ def body_source(version: Any, count: int, grads: int, hyper: int) -> str:
         text += "            draw()\n"
     text += f"            status = kernel({', '.join(handed)})\n"
     text += f"            if status != -1:\n                return failed(status, ({''.join(f'x{k}, ' for k in range(count))}), ({''.join(f'{owner}, ' for owner in owners)}))\n"
+    text += "".join(f"            i{k}.grad = None\n" for k in range(len(version.cleared)))
     if version.bumped:
         text += "            bump_all(bumped)\n"
     text += "".join(f"            version.bump(x{k})\n" for k in version.bumped_arguments)
     text += "        finally:\n            lock.release()\n"
     for k in outs:
-        text += f"        y{k} = Tensor()\n        y{k}.array = o{k}\n        y{k}.meta = s{k}\n        y{k}.vc = None\n"
+        text += (
+            f"        y{k} = Tensor()\n        y{k}.array = o{k}\n        y{k}.meta = s{k}\n        y{k}.vc = None\n"
+        )
         text += f"        y{k}.rare = {'None' if version.out_metas[k].plain else 'ODD'}\n"
         if version.out_nodes[k] is None:
             text += f"        y{k}.fn = None\n"
         else:
             text += f"        y{k}.fn = n = e{k}()\n        n.meta = s{k}\n        n.epoch = versions.WRITES\n        n.number = next_number()\n"
             text += "        n.buf = n.vc = n.rare = None\n"
+    if version.live:
+        text += f"        version.attach(({''.join(f'x{k}, ' for k in range(count))}), ({''.join(f'y{k}, ' for k in version.live)}))\n"
     return text + f"        return {version.result_text}\n"

@@ -1,264 +1,19 @@
-"""The graph of a traced run: values, how they are read, and the operations between them.
-
-A `Value` is an array that is written once. A `View` reads one: for each axis of the view a stride in elements over the value's memory, and an
-offset; `terms` add what index tensors say (gathering). An operation (`Map`, `Reduce`, `Gemm` ...) reads views and makes values; in the
-graph nothing is ever overwritten. What the run changed for good (parameters, buffers, `.grad`) is a list of `Write` at the end.
-"""
+"""The graph of a traced run: operations in order, equal ones once."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from .._expr import Expr, var
 from .._expr.interpret import evaluate
-
-Shape = tuple[int, ...]
-
+from .operations import Check, Draw, Gemm, Map, Operation, Reduce, Shape, Source, Value, View, contiguous_strides
 
 # OpenBLAS multiplies small matrices by a transpose at a third of its speed (64x64 by 64x128: 28 us against 10), so that is copied first
 SMALL_ROWS, SMALL_PRODUCT = 16, 1_000_000
-
-
-class Unsupported(Exception):
-    """What the compiler has no form for; the text completes "runs eagerly: ..."."""
-
-
-def contiguous_strides(shape: Shape) -> Shape:
-    """Strides in elements of a C-contiguous array."""
-    steps, step = [], 1
-    for n in reversed(shape):
-        steps.append(step)
-        step *= n
-    return tuple(reversed(steps))
-
-
-@dataclass(eq=False)
-class Source:
-    """Where a value that no operation makes comes from.
-
-    `kind`: "arg" (with `position`), "captured" (with `tensor`), "number" (the same for all elements), "constant" (with `array`),
-    "position" (no memory: the address is the value).
-    """
-
-    kind: str
-    position: int = -1
-    tensor: Any = None
-    array: Any = None
-
-
-@dataclass(eq=False)
-class Value:
-    """An array that one operation, or a source, gives."""
-
-    number: int
-    shape: Shape
-    dtype: np.dtype[Any]
-    name: str
-    op: Operation | None = None
-    source: Source | None = None
-    strides: Shape = ()
-    constant: float | None = None  # the number that all elements are, where that is known
-
-    @property
-    def numel(self) -> int:
-        return math.prod(self.shape)
-
-    @property
-    def label(self) -> str:
-        """The name of its variable in the generated code."""
-        return f"{self.name}_{self.number}"
-
-    def whole(self) -> View:
-        """All of it."""
-        return View(self, self.shape, self.strides)
-
-    def __repr__(self) -> str:
-        return f"%{self.label}: {self.dtype.name}{list(self.shape)}"
-
-
-@dataclass(frozen=True)
-class Term:
-    """A part of an address that an index tensor gives: stride * index, for an axis of `bound` elements. Strides of `index` are per axis of the view."""
-
-    index: View
-    stride: int
-    bound: int
-    ignored: int | None = None  # an index that stands for none, read as 0
-
-
-@dataclass(frozen=True)
-class View:
-    """A way to read a value."""
-
-    value: Value
-    shape: Shape
-    strides: Shape
-    offset: int = 0
-    terms: tuple[Term, ...] = ()
-
-    @property
-    def is_whole(self) -> bool:
-        """Whether it reads all elements in the order of memory."""
-        value = self.value
-        if value.source is not None and value.source.kind == "position":
-            return False
-        return not self.terms and self.offset == 0 and self.shape == value.shape and (self.strides == value.strides or value.numel <= 1)
-
-    def broadcast(self, shape: Shape) -> View:
-        """Read as if repeated to a shape it is known to broadcast to."""
-        if shape == self.shape:
-            return self
-        lead = len(shape) - len(self.shape)
-        strides = tuple(0 if n == 1 != m else s for n, m, s in zip(self.shape, shape[lead:], self.strides, strict=True))
-        terms = tuple(Term(term.index.broadcast(shape), term.stride, term.bound, term.ignored) for term in self.terms)
-        return View(self.value, shape, (0,) * lead + strides, self.offset, terms)
-
-    @property
-    def constant(self) -> float | None:
-        """The number that all elements are, where that is known."""
-        return self.value.constant
-
-
-@dataclass(eq=False)
-class Operation:
-    """What makes values out of views. `line` is the user's line it came from."""
-
-    outs: list[Value]
-    line: str = ""
-
-    @property
-    def reads(self) -> list[View]:
-        raise NotImplementedError
-
-    def describe(self) -> str:
-        raise NotImplementedError
-
-
-@dataclass(eq=False)
-class Map(Operation):
-    """One expression per element, computed in `compute`; `operands` have the shape of the result. `raw` are read in their own dtype.
-
-    An operand whose source is a "position" is the address that the view computes, not what lies there.
-    """
-
-    expr: Expr = None  # type: ignore[assignment]
-    operands: dict[str, View] = field(default_factory=dict)
-    compute: np.dtype[Any] = np.dtype(np.float32)
-    raw: frozenset[str] = frozenset()
-
-    @property
-    def reads(self) -> list[View]:
-        return list(self.operands.values())
-
-    def describe(self) -> str:
-        return f"{self.expr!r} of " + ", ".join(f"{name}={view.value.label}{list(view.strides)}" for name, view in self.operands.items())
-
-
-@dataclass(eq=False)
-class Reduce(Operation):
-    """Sum ("sum", times `scale`), maximum or minimum over axes of a view, ascending; the result has the remaining axes."""
-
-    kind: str = "sum"
-    operand: View = None  # type: ignore[assignment]
-    axes: Shape = ()
-    divisor: float = 1.0
-
-    @property
-    def reads(self) -> list[View]:
-        return [self.operand]
-
-    def describe(self) -> str:
-        return f"{self.kind} of {self.operand.value.label} over {list(self.axes)}" + (f" / {self.divisor:g}" if self.divisor != 1 else "")
-
-
-@dataclass(eq=False)
-class Gemm(Operation):
-    """A product of matrices, or of stacks of them, by BLAS; each operand is row-major or the transpose of that."""
-
-    a: View = None  # type: ignore[assignment]
-    b: View = None  # type: ignore[assignment]
-
-    @property
-    def reads(self) -> list[View]:
-        return [self.a, self.b]
-
-    def describe(self) -> str:
-        return f"{self.a.value.label}{list(self.a.shape)} @ {self.b.value.label}{list(self.b.shape)}"
-
-
-@dataclass(eq=False)
-class Collect(Operation):
-    """`base` (zeros for None) with the elements of `part` added, or written, at the places that `place`, a view of the result, gives."""
-
-    base: View | None = None
-    part: View = None  # type: ignore[assignment]
-    strides: Shape = ()
-    offset: int = 0
-    terms: tuple[Term, ...] = ()
-    add: bool = True
-
-    @property
-    def reads(self) -> list[View]:
-        return [*([self.base] if self.base is not None else []), self.part, *(term.index for term in self.terms)]
-
-    def describe(self) -> str:
-        return f"{'add' if self.add else 'put'} {self.part.value.label} into {'zeros' if self.base is None else self.base.value.label}"
-
-
-@dataclass(eq=False)
-class Update(Operation):
-    """An optimizer's rule: new values of arrays of one size, element by element. `numbers` maps its params to scalars of the program."""
-
-    exprs: tuple[Expr, ...] = ()
-    operands: dict[str, View] = field(default_factory=dict)
-    numbers: dict[str, str] = field(default_factory=dict)
-
-    @property
-    def reads(self) -> list[View]:
-        return list(self.operands.values())
-
-    def describe(self) -> str:
-        return "update of " + ", ".join(view.value.label for view in self.operands.values())
-
-
-@dataclass(eq=False)
-class Draw(Operation):
-    """Truth values that are set with probability `below` / 2**32, from the next words of a stream of random numbers."""
-
-    below: int = 0
-    stream: Any = None
-    number: int = 0
-
-    @property
-    def reads(self) -> list[View]:
-        return []
-
-    def describe(self) -> str:
-        return f"random mask number {self.number}"
-
-
-@dataclass(eq=False)
-class Check:
-    """Index tensors that must lie in [low, high) or equal `ignored`; `error` makes the exception from the value and its position."""
-
-    index: View
-    low: int
-    high: int
-    ignored: int | None
-    error: Any
-
-
-@dataclass(eq=False)
-class Write:
-    """A change that outlasts the call: `value` becomes the contents of a captured tensor; `bumps` writes are counted."""
-
-    source: Source
-    value: Value
 
 
 class Graph:
@@ -311,7 +66,10 @@ class Graph:
 
     def check(self, index: View, low: int, high: int, ignored: int | None, error: Any) -> None:
         """Let the program refuse indices outside [low, high) (`ignored` apart) before it writes anything."""
-        if not any(check.index == index and (check.low, check.high, check.ignored) == (low, high, ignored) for check in self.checks):
+        if not any(
+            check.index == index and (check.low, check.high, check.ignored) == (low, high, ignored)
+            for check in self.checks
+        ):
             self.checks.append(Check(index, low, high, ignored, error))
 
     @staticmethod
@@ -336,13 +94,32 @@ class Graph:
             found = self.add(Map([out], expr=expr, operands=operands, compute=compute, raw=frozenset(raw)), known)
         return self.whole(found)
 
-    def reduce(self, kind: str, operand: View, axes: Sequence[int], keepdim: bool = False, divisor: float = 1.0, name: str = "", dtype: Any = None) -> View:
+    def reduce(
+        self,
+        kind: str,
+        operand: View,
+        axes: Sequence[int],
+        keepdim: bool = False,
+        divisor: float = 1.0,
+        name: str = "",
+        dtype: Any = None,
+    ) -> View:
         """A reduction over axes; the view has them with length 1 if `keepdim`."""
         axes = tuple(sorted(axes))
-        if kind == "sum" and operand.is_whole and operand.value.number in self.row_sums and axes == (len(operand.shape) - 1,) and divisor == 1.0:
-            known_sum = self.row_sums[operand.value.number]  # one element of each row is not zero, as the checks make sure
+        if (
+            kind == "sum"
+            and operand.is_whole
+            and operand.value.number in self.row_sums
+            and axes == (len(operand.shape) - 1,)
+            and divisor == 1.0
+        ):
+            known_sum = self.row_sums[
+                operand.value.number
+            ]  # one element of each row is not zero, as the checks make sure
             shape = (*known_sum.shape, 1) if keepdim else known_sum.shape
-            return View(known_sum.value, shape, (*known_sum.strides, 0) if keepdim else known_sum.strides, known_sum.offset)
+            return View(
+                known_sum.value, shape, (*known_sum.strides, 0) if keepdim else known_sum.strides, known_sum.offset
+            )
         kept = tuple(1 if k in axes else n for k, n in enumerate(operand.shape) if keepdim or k not in axes)
         known = ("reduce", kind, operand, axes, keepdim, divisor, dtype)
         found = self._known.get(known)
@@ -381,7 +158,10 @@ class Graph:
         known = ("filled", repr(view.constant), view.shape, dtype)
         if known not in self._known:
             out = self.value(view.shape, dtype, "filled", constant=view.constant)
-            self.add(Map([out], expr=var("x"), operands={"x": self.number(view.constant, view.shape, dtype)}, compute=dtype), known)
+            self.add(
+                Map([out], expr=var("x"), operands={"x": self.number(view.constant, view.shape, dtype)}, compute=dtype),
+                known,
+            )
         return self.whole(self._known[known])
 
     def value_of(self, view: View) -> Value:
@@ -393,7 +173,10 @@ class Graph:
 
 def folded(expr: Expr, operands: dict[str, View], compute: np.dtype[Any]) -> float:
     """The value of an expression of numbers."""
-    values = {name: np.asarray(view.constant, bool if view.value.dtype == np.bool_ else compute) for name, view in operands.items()}
+    values = {
+        name: np.asarray(view.constant, bool if view.value.dtype == np.bool_ else compute)
+        for name, view in operands.items()
+    }
     with np.errstate(all="ignore"):
         (found,) = evaluate((expr,), values, compute)
     number: float = np.asarray(found).item()

@@ -15,9 +15,26 @@ from .._tensor.base import TensorBase
 
 PLAIN: Final = (bool, int, float, str, bytes, type(None))
 _PACKAGE: Final = __name__.partition(".")[0]
-_FOREIGN: Final = frozenset({_PACKAGE, "numpy", "numba", "builtins", "typing", "collections", "functools", "math", "itertools", "operator", "torch", "threading"})
+_FOREIGN: Final = frozenset(
+    {
+        _PACKAGE,
+        "numpy",
+        "numba",
+        "builtins",
+        "typing",
+        "collections",
+        "functools",
+        "math",
+        "itertools",
+        "operator",
+        "torch",
+        "threading",
+    }
+)
 _LIMIT: Final = 5000  # objects looked at; a larger world is not guarded beyond
-_SILENT: Final = frozenset({"__init__", "extra_repr", "__repr__", "reset_parameters", "__setstate__"})  # methods that no call reaches
+_SILENT: Final = frozenset(
+    {"__init__", "extra_repr", "__repr__", "reset_parameters", "__setstate__"}
+)  # methods that no call reaches
 
 
 def equal(old: Any, new: Any) -> bool:
@@ -62,7 +79,12 @@ def snapshot(value: Any) -> Any:
 def same(copy: Any, value: Any) -> bool:
     """Whether a value is what its snapshot says."""
     if type(value) in (list, tuple):
-        return type(copy) is tuple and copy[0] is type(value) and len(copy[1]) == len(value) and all(map(same, copy[1], value))
+        return (
+            type(copy) is tuple
+            and copy[0] is type(value)
+            and len(copy[1]) == len(value)
+            and all(map(same, copy[1], value))
+        )
     if type(value) is dict:
         return (type(copy) is tuple and copy[0] is dict and len(copy[1]) == len(value)
                 and all(key == other and same(c, item) for (key, c), (other, item) in zip(copy[1], value.items(), strict=True)))  # fmt: skip
@@ -123,7 +145,12 @@ class Guards:
     # ---- what is reachable
     def visit(self, value: Any, name: str) -> None:
         """Guard what an object holds."""
-        if type(value) in PLAIN or isinstance(value, (TensorBase, type, types.ModuleType)) or id(value) in self.seen or len(self.seen) > _LIMIT:
+        if (
+            type(value) in PLAIN
+            or isinstance(value, (TensorBase, type, types.ModuleType))
+            or id(value) in self.seen
+            or len(self.seen) > _LIMIT
+        ):
             return
         self.seen.add(id(value))
         self.keep.append(value)
@@ -179,7 +206,11 @@ class Guards:
                    if isinstance(m, types.FunctionType) and key not in _SILENT]  # fmt: skip
         mapping = value.__dict__
         private = {key for key in mapping if key.startswith("_")} if is_module else set()
-        tables = {key for table in ("_parameters", "_buffers", "_modules") for key in mapping.get(table) or ()} if is_module else set()
+        tables = (
+            {key for table in ("_parameters", "_buffers", "_modules") for key in mapping.get(table) or ()}
+            if is_module
+            else set()
+        )
         self.instances.append((value, name, private | tables))
         if is_module:
             self.module(value, name)
@@ -208,7 +239,11 @@ class Guards:
         for k, group in enumerate(value.param_groups):
             self.entries.append(Entry(f"{name}.param_groups", value.param_groups, k, group))
             self.held.append(Held(f"the parameters of {name}", group["params"]))
-        self.sizes += [(table, len(table), f"{name}.{key}") for key, table in value.__dict__.items() if key.endswith("_hooks") and "step" in key]
+        self.sizes += [
+            (table, len(table), f"{name}.{key}")
+            for key, table in value.__dict__.items()
+            if key.endswith("_hooks") and "step" in key
+        ]
 
 
 def names_of(code: types.CodeType) -> set[str]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from .graph import Graph, Value
+from .graph import Graph
+from .operations import Value
 from .schedule import Schedule, index_values
 
 LINE = 64  # places begin on a cache line
@@ -44,7 +45,9 @@ class Layout:
         """The lowest place that is free from one group to another."""
         size = (size + LINE - 1) // LINE * LINE
         offset = 0
-        for slot in sorted((s for s in self.slots.values() if s.last >= first and s.first <= last), key=lambda s: s.offset):
+        for slot in sorted(
+            (s for s in self.slots.values() if s.last >= first and s.first <= last), key=lambda s: s.offset
+        ):
             if slot.offset - offset >= size:
                 break
             offset = max(offset, slot.offset + slot.size)

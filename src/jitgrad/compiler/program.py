@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -11,10 +10,11 @@ import numpy as np
 
 from .._expr import emit_body, param, substitute
 from .._kernels import language
-from .access import place
-from .emit import INDENT, Writer, spelled, type_of
-from .graph import Check, Graph, Map, Source, Unsupported, Update, Value, View, Write
+from .emit import INDENT, Writer
+from .expressions import type_of
+from .graph import Graph
 from .layout import Layout
+from .operations import Check, Map, Source, Unsupported, Update, Value, View, Write
 from .schedule import Schedule
 from .trace import Tracer
 
@@ -36,12 +36,16 @@ class Table:
 
 
 class Program:
-    """The source of a trace. `returned` are the values that the function gives back, `grads` those that become `.grad` of leaves."""
+    """The source of a trace. `returned` are the values that the function gives back, `grads` those that become `.grad` of leaves; with
+    `changes` it also writes what the run wrote.
+    """
 
-    def __init__(self, tracer: Tracer, returned: Sequence[View], grads: Sequence[View]) -> None:
+    def __init__(self, tracer: Tracer, returned: Sequence[View], grads: Sequence[View], changes: bool = True) -> None:
         self.graph: Graph = tracer.graph
-        self.recipes = tracer.recipes
-        self.writes: list[Write] = tracer.writes()
+        self.recipes = tracer.recipes if changes else []
+        self.writes: list[Write] = tracer.writes() if changes else []
+        self.found: dict[int, int] = {}  # where in the table a check leaves the index it refuses
+        self.limit = tracer.count if changes else 1 << 30
         self.table = Table()
         self.numbers: list[tuple[int, str]] = []
         self.returned = [self.graph.value_of(view) for view in returned]
@@ -86,7 +90,11 @@ class Program:
                 reads = [view for view in self.schedule.reads(sink.op) if view.value is source]
                 if not reads or group.number < maker.group:
                     continue
-                if sink is not maker or not all(view.is_whole for view in reads) or not isinstance(sink.op, (Map, Update)):
+                if (
+                    sink is not maker
+                    or not all(view.is_whole for view in reads)
+                    or not isinstance(sink.op, (Map, Update))
+                ):
                     return False
         return True
 
@@ -98,13 +106,32 @@ class Program:
         needed = first.loaded | {value.number for value in self.schedule.wanted}
         layout = Layout(self.graph, self.schedule, self.homes, needed)
         writer = Writer(self.graph, self.schedule, layout, needed)
-        prelude = [*self.overlaps(layout), *self.checks(layout, writer), *self.counts(), *self.streams(), f"token = release({self.work()})", *self.scalars(writer)]
+        prelude = [
+            *self.overlaps(layout),
+            *self.checks(layout, writer),
+            *self.counts(),
+            *self.streams(),
+            f"token = release({self.work()})",
+            *self.scalars(writer),
+        ]
         body = writer.write()
         tail = [line for pointer, value in self.copies for line in self.copy(pointer, value, layout, writer)]
         self.arena = layout.size
         pointers = self.pointers(layout)
-        arguments = ", ".join(["addresses", "settings", *(f"a{k}" for k in range(self.argument_count())), *(f"o{k}" for k in range(len(self.returned)))])
-        lines = [f"def {name}({arguments}):", *(INDENT + line for line in [*pointers, *prelude]), *body, *(INDENT + line for line in [*tail, "restore(token)", "return -1"])]
+        arguments = ", ".join(
+            [
+                "addresses",
+                "settings",
+                *(f"a{k}" for k in range(self.argument_count())),
+                *(f"o{k}" for k in range(len(self.returned))),
+            ]
+        )
+        lines = [
+            f"def {name}({arguments}):",
+            *(INDENT + line for line in [*pointers, *prelude]),
+            *body,
+            *(INDENT + line for line in [*tail, "restore(token)", "return -1"]),
+        ]
         text = "\n".join(lines) + "\n"
         self.text = self.header(writer.functions) + text
         return self.text
@@ -114,7 +141,9 @@ class Program:
         for word in sorted({*functions, "data", "release", "restore", "offset"}):
             if word in language.WORDS:
                 origin.setdefault(language.WORDS[word], []).append(word)
-        imports = "".join(f"from jitgrad._kernels.{module} import {', '.join(words)}\n" for module, words in sorted(origin.items()))
+        imports = "".join(
+            f"from jitgrad._kernels.{module} import {', '.join(words)}\n" for module, words in sorted(origin.items())
+        )
         return ('"""A compiled function, written by jitgrad."""\n\nfrom __future__ import annotations\n\nimport numpy as np\n'
                 f"{imports}from jitgrad._kernels.program import {', '.join(PROGRAM_WORDS)}\n\nf4 = np.float32\nf8 = np.float64\ni8 = np.int64\nu1 = np.uint8\nu8 = np.uint64\n\n\n")  # fmt: skip
 
@@ -123,7 +152,11 @@ class Program:
 
     def arguments(self) -> list[Value]:
         """The values of the tensor arguments that the program is handed, by position."""
-        found = [value for value in self.graph.sources if value.source is not None and value.source.kind == "arg"]
+        found = [
+            value
+            for value in self.graph.sources
+            if value.source is not None and value.source.kind == "arg" and value.source.position < self.limit
+        ]
         return sorted(found, key=lambda value: value.source.position if value.source is not None else 0)
 
     def spec(self) -> str:
@@ -140,13 +173,20 @@ class Program:
             if value.number not in used or value.number in self.homes:
                 continue
             if source is None:
-                lines.append(f"p_{value.label} = at_{type_of(value.dtype)}(arena + {layout.slots[value.number].offset})")
+                lines.append(
+                    f"p_{value.label} = at_{type_of(value.dtype)}(arena + {layout.slots[value.number].offset})"
+                )
             elif source.kind == "arg":
                 lines.append(f"p_{value.label} = data(a{positions[value.number]})")
             elif source.kind in ("captured", "constant"):
                 entry = self.table.place(source.kind, source)
                 lines.append(f"p_{value.label} = at_{type_of(value.dtype)}(table[{entry}])")
-        return ["table = data(addresses)", "numbers = data(settings)", f"arena = table[{self.table.place('arena', None)}]", *lines]
+        return [
+            "table = data(addresses)",
+            "numbers = data(settings)",
+            f"arena = table[{self.table.place('arena', None)}]",
+            *lines,
+        ]
 
     def overlaps(self, layout: Layout) -> list[str]:
         """Refuse arguments that share memory with captured tensors that are written."""
@@ -154,8 +194,15 @@ class Program:
         readers = [value for value in self.arguments() if value not in targets]
         if not targets or not readers:
             return []
-        first = [(self.table.place("captured", value.source), self.table.place("size", value.numel * value.dtype.itemsize)) for value in targets][0][0]
-        lines = [f"for k in range({len(targets)}):", f"    low = table[{first} + 2 * k]", f"    high = low + table[{first} + 2 * k + 1]"]
+        first = [
+            (self.table.place("captured", value.source), self.table.place("size", value.numel * value.dtype.itemsize))
+            for value in targets
+        ][0][0]
+        lines = [
+            f"for k in range({len(targets)}):",
+            f"    low = table[{first} + 2 * k]",
+            f"    high = low + table[{first} + 2 * k + 1]",
+        ]
         for value in readers:
             layout.pointer(value)
             at, size = f"address(p_{value.label})", value.numel * value.dtype.itemsize
@@ -166,25 +213,25 @@ class Program:
         """Look at all indices before anything is written."""
         lines: list[str] = []
         for number, check in enumerate(self.graph.checks):
-            at = place(check.index, range(len(check.index.shape)), 0)
-            if check.index.value.source is None or at is None:
+            if check.index.value.source is None:
                 raise Unsupported("indices that are computed on the way")
-            writer.loaded.add(check.index.value.number)
-            text = f"{layout.pointer(check.index.value)}[{spelled([('c', at.across)], at.offset)}]"
+            axes = [(n, step) for n, step in zip(check.index.shape, check.index.strides, strict=True) if step]
+            names = [f"i{k}" for k in range(len(axes))]
+            plain = View(check.index.value, tuple(n for n, _ in axes), tuple(step for _, step in axes), check.index.offset)
+            text = writer.nested(plain, names)
+            found = self.found.setdefault(number, self.table.place("size", 0))
             test = f"index < {check.low} or index >= {check.high}"
             if check.ignored is not None:
                 test = f"({test}) and index != {check.ignored}"
-            lines += [f"for c in range({math.prod(check.index.shape)}):", f"    index = {text}", f"    if {test}:", f"        return {number << 40} + c"]
+            lines += [f"{INDENT * k}for {name} in range({n}):" for k, (name, (n, _)) in enumerate(zip(names, axes, strict=True))]
+            inner = [f"index = {text}", f"if {test}:", f"    table[{found}] = index", f"    return {number}"]
+            lines += [INDENT * len(names) + line for line in inner]
         return lines
 
-    def failed(self, status: int, arguments: Sequence[Any]) -> Exception:
+    def failed(self, status: int, table: Any) -> Exception:
         """The exception for what a check found."""
-        check: Check = self.graph.checks[status >> 40]
-        source = check.index.value.source
-        assert source is not None
-        tensor = arguments[source.position] if source.kind == "arg" else source.tensor
-        position = status & ((1 << 40) - 1)
-        error: Exception = check.error(int(tensor.array.reshape(-1)[position]), position)
+        check: Check = self.graph.checks[status]
+        error: Exception = check.error(int(table[self.found[status]]), 0)
         return error
 
     def work(self) -> int:
@@ -228,19 +275,26 @@ class Program:
             for index, (which, tensor) in enumerate(steps if recipe.counts else ()):
                 lines.append(f"count_{k}_{index}[0] = {type_of(tensor.array.dtype)}(steps_{k}_{which})")
             for which in dict.fromkeys(which for which, _ in steps):
-                mapping = {param(name): param(f"{name}_of_{k}") for name in recipe.hyper} | {param("steps"): param(f"steps_{k}_{which}")}
+                mapping = {param(name): param(f"{name}_of_{k}") for name in recipe.hyper} | {
+                    param("steps"): param(f"steps_{k}_{which}")
+                }
                 body = emit_body([substitute(expr, mapping) for expr in recipe.numbers])
                 writer.functions |= body.functions
                 tag = f"{k}of{which}"
                 lines += [writer.typed(text, "f8", tag) for text in body.statements]
                 names = [f"{name}_{k}_{which}" for name in recipe.rule.params]
-                lines += [f"{name} = {writer.typed(text, 'f8', tag)}" for name, text in zip(names, body.results, strict=True)]
+                lines += [
+                    f"{name} = {writer.typed(text, 'f8', tag)}" for name, text in zip(names, body.results, strict=True)
+                ]
         return lines
 
     def copy(self, pointer: str, value: Value, layout: Layout, writer: Writer) -> list[str]:
         """Copy a value to where it also has to be."""
         at = View(value, (value.numel,), (1,))
-        return [f"for c in range({value.numel}):", f"    {pointer}[c] = {type_of(value.dtype)}({writer.nested(at, ['c'])})"]
+        return [
+            f"for c in range({value.numel}):",
+            f"    {pointer}[c] = {type_of(value.dtype)}({writer.nested(at, ['c'])})",
+        ]
 
 
 Entry = Callable[..., Any]

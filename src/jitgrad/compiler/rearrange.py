@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from .._expr import var
-from .._expr import scalar as s
+from .._expr import scalar as s, var
 from .._ops.random import kept_scale
-from .graph import Collect, Draw, Graph, Shape, Term, Unsupported, View, contiguous_strides
+from .graph import Graph
 from .lower import lowering, reshape
+from .operations import Collect, Draw, Shape, Term, Unsupported, View, contiguous_strides
 
 
 # ---------------------------------------------------------------- copies
@@ -91,6 +91,26 @@ def _(g: Graph, ins: list[View], st: dict[str, Any], op: Any) -> View:
     return collect(g, shape, None, ins[0], tuple(steps), offset, name="slice_back")
 
 
+@lowering("_split_adjoint", "_split_with_sizes_adjoint", "_unsafe_split_adjoint", "_unsafe_split_with_sizes_adjoint")
+def _(g: Graph, ins: list[View], st: dict[str, Any], op: Any) -> View:
+    shape, dim, parts, at = st["likes"][0].shape, st["dim"], iter(ins), 0
+    steps, result = contiguous_strides(shape), None
+    for size, given in zip(st["sizes"], st["given"], strict=True):
+        if given:
+            result = collect(g, shape, result, next(parts), steps, at * steps[dim], name="split_back")
+        at += size
+    assert result is not None
+    return result
+
+
+@lowering("_gather_adjoint")
+def _(g: Graph, ins: list[View], st: dict[str, Any], op: Any) -> View:
+    index, dim, shape = integers(st["index"]), st["dim"], st["likes"][0].shape
+    steps = contiguous_strides(shape)
+    strides = tuple(0 if k == dim else step for k, step in enumerate(steps))
+    return collect(g, shape, None, ins[0], strides, 0, (Term(index, steps[dim], shape[dim]),), True, "gather_back")
+
+
 @lowering("_cat")
 def _(g: Graph, ins: list[View], st: dict[str, Any], op: Any) -> View:
     dim = st["dim"]
@@ -140,7 +160,9 @@ def rows_of(g: Graph, table: View, index: View, dim: int) -> View:
     strides = (*table.strides[:dim], *(0,) * len(index.shape), *table.strides[dim + 1 :])
     places = (*(0,) * dim, *index.strides, *(0,) * (len(table.shape) - dim - 1))
     spread = View(index.value, shape, places, index.offset, index.terms)
-    return View(table.value, shape, strides, table.offset, (*table.terms, Term(spread, table.strides[dim], table.shape[dim])))
+    return View(
+        table.value, shape, strides, table.offset, (*table.terms, Term(spread, table.strides[dim], table.shape[dim]))
+    )
 
 
 @lowering("_embedding")
@@ -158,7 +180,14 @@ def _(g: Graph, ins: list[View], st: dict[str, Any], op: Any) -> View:
     width = grad.shape[-1]
     places = View(index.value, grad.shape, (*index.strides, 0), index.offset)
     if st["padding_idx"] >= 0:
-        grad = g.map("kept", s.where(var("i") == st["padding_idx"], 0.0, var("g")), {"g": grad, "i": places}, grad.shape, grad.value.dtype, raw=("i",))
+        grad = g.map(
+            "kept",
+            s.where(var("i") == st["padding_idx"], 0.0, var("g")),
+            {"g": grad, "i": places},
+            grad.shape,
+            grad.value.dtype,
+            raw=("i",),
+        )
     term = Term(places, width, st["rows"])
     strides = (0,) * (len(grad.shape) - 1) + (1,)
     return collect(g, (st["rows"], width), None, grad, strides, 0, (term,), True, "embedding_back")
@@ -181,7 +210,12 @@ def _(g: Graph, ins: list[View], st: dict[str, Any], op: Any) -> View:
 
     g.check(index, 0, bound, None, error)
     strides = tuple(0 if k == dim else step for k, step in enumerate(source.strides))
-    return g.copy(View(source.value, index.shape, strides, source.offset, (*source.terms, Term(index, source.strides[dim], bound))), name="gather")
+    return g.copy(
+        View(
+            source.value, index.shape, strides, source.offset, (*source.terms, Term(index, source.strides[dim], bound))
+        ),
+        name="gather",
+    )
 
 
 @lowering("_scatter_add")

@@ -13,7 +13,8 @@ from dataclasses import dataclass, field
 
 from .._expr import Expr, topological
 from .access import Place, compose, place
-from .graph import Collect, Gemm, Graph, Map, Operation, Reduce, Unsupported, Update, Value, View
+from .graph import Graph
+from .operations import Collect, Gemm, Map, Operation, Reduce, Unsupported, Update, Value, View
 
 WIDE = 8  # columns from which a loop over rows is as good as a flat one
 _DEAR = frozenset({"exp", "log", "tanh", "sigmoid", "erf", "erfc", "sin", "cos", "tan", "pow", "log1p", "expm1", "softplus", "logsigmoid", "sqrt", "rsqrt",
@@ -191,7 +192,12 @@ class Schedule:
     def append(self, sink: Sink, space: Space | None) -> None:
         opaque = space is None or space.role == "nest"
         flat = space is not None and space.rows == 1
-        group = Group(len(self.groups), 0 if space is None else space.rows, space.columns if space is not None and flat else 0, opaque)
+        group = Group(
+            len(self.groups),
+            0 if space is None else space.rows,
+            space.columns if space is not None and flat else 0,
+            opaque,
+        )
         self.groups.append(group)
         self.join(sink, group, space, 0)
 
@@ -207,7 +213,9 @@ class Schedule:
         for op in self.operations:
             if isinstance(op, Map):
                 own = expr_cost(op.expr)
-                cost[op.outs[0].number] = own + sum(cost.get(v.value.number, 0) for v in op.reads if not self.is_stored(v.value))
+                cost[op.outs[0].number] = own + sum(
+                    cost.get(v.value.number, 0) for v in op.reads if not self.is_stored(v.value)
+                )
         before = len(self.stored)
         for op in reversed(self.operations):
             out = op.outs[0]
@@ -246,7 +254,9 @@ def spaces(op: Map | Reduce) -> list[Space]:
     order = tuple(range(rank))
 
     def space(role: str, order: tuple[int, ...], split: int) -> Space:
-        return Space(role, order, split, math.prod(shape[k] for k in order[:split]), math.prod(shape[k] for k in order[split:]))
+        return Space(
+            role, order, split, math.prod(shape[k] for k in order[:split]), math.prod(shape[k] for k in order[split:])
+        )
 
     if isinstance(op, Reduce) and len(op.axes) < rank:
         kept = tuple(k for k in order if k not in op.axes)
@@ -287,11 +297,18 @@ def here(read: Place, maker: Sink, space: Space) -> bool:
     if own is None or own.role in ("column", "full", "nest") or read.offset or read.terms:
         return False
     if own.role == "row":
-        return (read.down == 1 or space.rows == 1) and (read.across == 0 or space.columns == 1) and own.rows == space.rows
+        return (
+            (read.down == 1 or space.rows == 1) and (read.across == 0 or space.columns == 1) and own.rows == space.rows
+        )
     if own.columns == 1:
         return (read.down == 1 or space.rows == 1) and (read.across == 0 or space.columns == 1)
     same = own.columns == space.columns
-    return same and (read.down == own.columns or space.rows == 1) and read.across == 1 and own.order == tuple(range(len(own.order)))
+    return (
+        same
+        and (read.down == own.columns or space.rows == 1)
+        and read.across == 1
+        and own.order == tuple(range(len(own.order)))
+    )
 
 
 __all__ = ["Group", "Schedule", "Sink", "Space", "Unsupported"]

@@ -6,16 +6,18 @@ import functools
 import threading
 import warnings
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, Final
 
+from .._core.settings import settings
 from .._engine import modes
 from .._tensor.base import TensorBase
+from .derivative import Derivative, live_tensors
 from .entry import AGAIN, FAILED, MISS
-from .graph import Unsupported
 from .guards import Guards
+from .operations import Unsupported
 from .trace import Tracer
-from .version import Version
+from .version import Version, is_done
 
 LIMIT: Final = 8  # compiled versions of one function; the least recently used goes
 MARK: Final = "tensor"
@@ -31,6 +33,17 @@ def flatten(value: Any, tensors: list[Any]) -> Any:
     if isinstance(value, dict):
         return (dict, *[(key, flatten(item, tensors)) for key, item in value.items()])
     return (type(value), value)
+
+
+def filled(value: Any, tensors: Iterator[Any]) -> Any:
+    """Nested containers with other tensors in the place of theirs."""
+    if isinstance(value, TensorBase):
+        return next(tensors)
+    if type(value) in (list, tuple):
+        return type(value)(filled(item, tensors) for item in value)
+    if type(value) is dict:
+        return {key: filled(item, tensors) for key, item in value.items()}
+    return value
 
 
 class Compiled:
@@ -62,7 +75,8 @@ class Compiled:
 
     def find(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """The version that fits, or a new one."""
-        if modes.SPECIAL and modes.LOCAL.tracer is not None:  # inside another compiled function: part of its trace
+        inside = modes.SPECIAL and modes.LOCAL.tracer is not None
+        if inside or not settings.jit:  # inside another compiled function: part of its trace
             return self.function(*args, **kwargs)
         tensors: list[Any] = []
         spec = flatten((args, tuple(kwargs.items())), tensors)
@@ -95,12 +109,16 @@ class Compiled:
             tracer = Tracer(tensors)
             with tracer:
                 result = self.function(*args, **kwargs)
+                live = live_tensors(result, is_done) if not tracer.broken else []
+                derivative = (
+                    Derivative(tracer, self.again(args, kwargs), tensors, live) if live and not tracer.leaves else None
+                )
             why = tracer.broken
             if not why and (changed := guards.changed()):
                 why = f"the function changes {changed}"
             if not why:
                 try:
-                    self.build(tracer, tensors, result, guards, spec)
+                    self.build(tracer, tensors, result, guards, spec, derivative)
                 except Unsupported as unsupported:
                     why = str(unsupported)
                 except Exception as error:  # a fault of the compiler must not be one of the program
@@ -111,6 +129,15 @@ class Compiled:
         finally:
             self.lock.release()
 
+    def again(self, args: Any, kwargs: Any) -> Callable[..., Any]:
+        """The function of the tensors alone, everything else as in this call."""
+
+        def call(*tensors: Any) -> Any:
+            left = iter(tensors)
+            return self.function(*filled(args, left), **filled(kwargs, left))
+
+        return call
+
     def signature(self, tensors: list[Any], spec: Any) -> Any:
         try:
             hash(spec)
@@ -118,9 +145,11 @@ class Compiled:
             spec = repr(spec)
         return spec, tuple((x.meta, x.fn is not None) for x in tensors)
 
-    def build(self, tracer: Tracer, tensors: list[Any], result: Any, guards: Guards, spec: Any) -> None:
+    def build(
+        self, tracer: Tracer, tensors: list[Any], result: Any, guards: Guards, spec: Any, derivative: Derivative | None
+    ) -> None:
         name = "".join(c if c.isalnum() else "_" for c in getattr(self.function, "__name__", "step"))
-        version = Version(f"step_{name.strip('_') or 'x'}", tracer, tensors, result, guards, spec)
+        version = Version(f"step_{name.strip('_') or 'x'}", tracer, tensors, result, guards, spec, derivative)
         version.plain_arguments = len(tensors) if spec == ((tuple), *_plain(len(tensors))) else -1
         if self.background:
             self.pending = threading.Thread(target=self.finish, args=(version,), daemon=True)

@@ -20,26 +20,14 @@ from .._ops.derived import Map as MapOp
 from .._ops.kinds import Adjoint, Linear
 from .._ops.maps import Elementwise
 from .._tensor.base import AccumulateGrad, TensorBase
-from . import rearrange  # noqa: F401  (fills the table)
-from .access import carried
-from .graph import Collect, Graph, Source, Unsupported, Update, Value, View, Write, contiguous_strides
+from . import lower_losses, rearrange  # noqa: F401  (they fill the table)
 from .lower import LOWERINGS, lower_map, reshape
+from .memory import Memory, Root
+from .operations import Source, Unsupported, Update, Write
 from .rearrange import convert
 
 Array = np.ndarray[Any, Any]
 _PACKAGE: Final = __name__.partition(".")[0]
-
-
-class Root:
-    """A piece of memory: the array that owns it, its value now, and, if it is captured or an argument, where it came from."""
-
-    __slots__ = ("address", "array", "end", "initial", "source", "value", "writes")
-
-    def __init__(self, array: Array, value: Value, source: Source | None = None) -> None:
-        self.array, self.value, self.source, self.initial = array, value, source, value
-        self.address = array.__array_interface__["data"][0]
-        self.end = self.address + array.nbytes
-        self.writes = 0
 
 
 class LeafGrad:
@@ -47,11 +35,6 @@ class LeafGrad:
 
     def __init__(self, node: AccumulateGrad, cleared: bool, before: Any) -> None:
         self.node, self.cleared, self.before = node, cleared, before
-
-
-def steps_of(array: Array) -> tuple[int, ...]:
-    """Strides in elements; those of a contiguous array as if no axis had length 1."""
-    return contiguous_strides(array.shape) if array.flags.c_contiguous else tuple(step // array.itemsize for step in array.strides)
 
 
 def user_line() -> str:
@@ -62,19 +45,17 @@ def user_line() -> str:
     return "" if frame is None else f"{frame.f_code.co_filename}:{frame.f_lineno}"
 
 
-class Tracer:
+class Tracer(Memory):
     """Records a run; `arguments` are its tensors by position. After the run `broken` says why there is nothing to compile, if so."""
 
     def __init__(self, arguments: Sequence[Any]) -> None:
-        self.graph = Graph()
+        super().__init__()
         self.broken = ""
         self.paused = False
-        self.known: dict[int, Root] = {}
-        self.roots: list[Root] = []
-        self.fresh: dict[int, str] = {}
-        self.keep: list[Any] = []
         self.leaves: dict[int, LeafGrad] = {}
+        self.new_leaves: list[Any] = []  # accumulators of leaves made on the way
         self.recipes: list[Any] = []
+        self.count = len(arguments)
         for position, tensor in enumerate(arguments):
             if id(tensor.array) not in self.known:
                 self.source(tensor, Source("arg", position, tensor), f"arg{position}")
@@ -87,94 +68,6 @@ class Tracer:
     def __exit__(self, *exception: object) -> None:
         modes.LOCAL.tracer = None
         modes.enter_special(-1)
-
-    # ---- what is known of arrays
-    def source(self, tensor: Any, source: Source, name: str) -> Root:
-        """A root for a tensor that was there before."""
-        array = tensor.array
-        steps = steps_of(array)
-        root = Root(array, self.graph.value(array.shape, array.dtype, name, source=source, strides=steps), source)
-        self.bind(array, root)
-        self.roots.append(root)
-        return root
-
-    def bind(self, array: Array, root: Root) -> None:
-        self.known[id(array)] = root
-        self.keep.append(array)
-
-    def view(self, tensor: Any) -> View:
-        """How a tensor reads the value its memory has now."""
-        array = tensor.array
-        root = self.known.get(id(array))
-        if root is None:
-            made = self.fresh.get(id(array))
-            if made is None:
-                root = self.source(tensor, Source("captured", tensor=tensor), "captured")
-            elif made.startswith("constant"):
-                root = self.constant(array)
-            else:
-                raise Unsupported(f"a tensor made by {made}, which is no op")
-        return self.read(array, root)
-
-    def constant(self, array: Array) -> Root:
-        """A root for what a creation function made of Python numbers."""
-        if array.size and array.dtype.kind in "fib" and bool((array == array.flat[0]).all()):
-            view = self.graph.number(array.flat[0].item(), array.shape, array.dtype)
-            root = Root(array, self.graph.copy(view, name="filled").value)
-        else:
-            held = np.array(array, order="C", copy=True)
-            root = Root(array, self.graph.value(array.shape, array.dtype, "constant", source=Source("constant", array=held)))
-        self.bind(array, root)
-        self.roots.append(root)
-        return root
-
-    def read(self, array: Array, root: Root) -> View:
-        """The geometry of an array within its root."""
-        value = root.value
-        if array is root.array:
-            return value.whole()
-        offset = array.__array_interface__["data"][0] - root.address
-        strides = steps_of(array)
-        if array.dtype != root.array.dtype:
-            raise Unsupported("a view in another dtype")
-        view = View(value, array.shape, strides, offset // array.itemsize)
-        if value.strides == steps_of(root.array):
-            return view
-        found = carried(value.whole(), root.array.shape, steps_of(root.array), view)  # the value lies in another order than the traced array
-        if found is None:
-            raise Unsupported("a view of memory that was laid out anew")
-        return found
-
-    def owner(self, array: Array, inputs: Sequence[Any]) -> Root | None:
-        """The root of an input whose memory an array lies in."""
-        address = array.__array_interface__["data"][0]
-        for tensor in inputs:
-            root = self.known.get(id(tensor.array)) if isinstance(tensor, TensorBase) else None
-            if root is not None and root.address <= address < max(root.end, root.address + 1) and array.size:
-                return root
-        return None
-
-    def result(self, array: Array, found: View | None, inputs: Sequence[Any]) -> None:
-        """Make a result known: as a view of an input's memory, or with the value of its lowering."""
-        root = self.owner(array, inputs)
-        if root is not None:
-            self.bind(array, root)
-            return
-        if found is None:
-            raise Unsupported("a result without a form")
-        if found.shape != array.shape or found.value.dtype != array.dtype:
-            raise Unsupported(f"a result of another form ({found.shape} {found.value.dtype} instead of {array.shape} {array.dtype})")
-        self.adopt(array, found)
-
-    def adopt(self, array: Array, found: View) -> None:
-        """A root of its own for an array that holds the elements of a view."""
-        steps = steps_of(array)
-        value = found.value
-        if not (found.is_whole and found.constant is None and value.strides == steps and value.shape == array.shape):
-            value = self.graph.copy(found).value
-        root = Root(array, value)
-        self.bind(array, root)
-        self.roots.append(root)
 
     # ---- hooks of the tensor layer
     def give_up(self, why: str) -> None:
@@ -226,7 +119,7 @@ class Tracer:
         given = self.statics(op, statics)
         function = LOWERINGS.get(op.name)
         if function is None:
-            if isinstance(op, Adjoint):
+            if isinstance(op, (Adjoint, Linear)):
                 return None  # most transposes of views are views
             raise Unsupported(f"{op.name.strip('_')} has no compiled form")
         return function(graph, given_views, given, op)
@@ -236,7 +129,7 @@ class Tracer:
             call: Any = statics[0]
             given = dict(zip(call.op.statics, call.statics, strict=True))
             given |= {name: self.view(tensor) for name, tensor in call.saved.items() if tensor is not None}
-            return {**given, "likes": call.likes, "needs": call.needs}
+            return {**given, "likes": call.likes, "needs": call.needs, "given": call.given}
         named = {name: op.defaults.get(name) for name in op.statics}
         return {**named, **dict(zip(op.statics, statics, strict=False))}
 
@@ -297,25 +190,6 @@ class Tracer:
         except Unsupported as why:
             self.give_up(str(why))
 
-    def put(self, array: Array, new: View) -> None:
-        """Give the memory of an array a new value."""
-        root = self.known[id(array)]
-        view = self.read(array, root)
-        root.writes += 1
-        if view.is_whole:
-            if new.is_whole and new.constant is None and new.value.strides == root.value.strides:
-                root.value = new.value
-                return
-            if not root.array.flags.c_contiguous:
-                raise Unsupported("a write to a tensor that is not contiguous")
-            root.value = self.graph.copy(new, name="written").value
-            return
-        out = self.graph.value(root.value.shape, root.value.dtype, "written")
-        if out.strides != root.value.strides:
-            raise Unsupported("a write to a part of a tensor that is not contiguous")
-        self.graph.add(Collect([out], base=root.value.whole(), part=new, strides=view.strides, offset=view.offset, add=False))
-        root.value = out
-
     def accumulated(self, node: Any, held: Any, grad: Any) -> None:
         """A gradient was added to a leaf's `.grad`."""
         if not self.active():
@@ -327,7 +201,9 @@ class Tracer:
                     self.adopt(node.grad.array, self.view(grad))
             elif node.grad is held:
                 before, shape = self.view(held), held.array.shape
-                total = self.graph.map("grad", var("x") + var("y"), {"x": before, "y": self.view(grad)}, shape, held.array.dtype)
+                total = self.graph.map(
+                    "grad", var("x") + var("y"), {"x": before, "y": self.view(grad)}, shape, held.array.dtype
+                )
                 self.put(held.array, total)
         except Unsupported as why:
             self.give_up(str(why))
@@ -385,7 +261,14 @@ class Tracer:
         place = len(self.recipes)
         counts = [float(optimizer.state[p]["step"].array) if recipe.counts else 0.0 for p in active]
         classes = list(dict.fromkeys(counts))  # parameters that have made as many steps go on together
-        self.recipes.append((optimizer, group, recipe, [(classes.index(n), optimizer.state[p].get("step")) for n, p in zip(counts, active, strict=True)]))
+        self.recipes.append(
+            (
+                optimizer,
+                group,
+                recipe,
+                [(classes.index(n), optimizer.state[p].get("step")) for n, p in zip(counts, active, strict=True)],
+            )
+        )
         outputs = recipe.rule.outputs(recipe.flags)
         for index, (p, (view, grad)) in enumerate(zip(active, before, strict=True)):
             state = [optimizer.state[p][name] for name in recipe.states]
@@ -393,11 +276,15 @@ class Tracer:
                 raise Unsupported("an optimizer whose tensors differ in layout or dtype")
             views = [view, grad]
             for tensor in state:
-                root = self.known.get(id(tensor.array)) or self.source(tensor, Source("captured", tensor=tensor), "state")
+                root = self.known.get(id(tensor.array)) or self.source(
+                    tensor, Source("captured", tensor=tensor), "state"
+                )
                 views.append(root.value.whole())
             numbers = {name: f"{name}_{place}_{classes.index(counts[index])}" for name in recipe.rule.params}
             outs = [self.graph.value(p.array.shape, p.array.dtype, name) for name in recipe.rule.written]
-            self.graph.add(Update(outs, exprs=outputs, operands=dict(zip(recipe.rule.arrays, views, strict=True)), numbers=numbers))
+            self.graph.add(
+                Update(outs, exprs=outputs, operands=dict(zip(recipe.rule.arrays, views, strict=True)), numbers=numbers)
+            )
             for tensor, out in zip((p, *state), outs, strict=True):
                 root = self.known[id(tensor.array)]
                 root.value = out
@@ -406,7 +293,11 @@ class Tracer:
     # ---- the end
     def writes(self) -> list[Write]:
         """What the run changed for good, in memory that was there before it."""
-        return [Write(root.source, root.value) for root in self.roots if root.source is not None and root.value is not root.initial]
+        return [
+            Write(root.source, root.value)
+            for root in self.roots
+            if root.source is not None and root.value is not root.initial
+        ]
 
 
 def recipe_of(optimizer: Any, group: Any) -> Any:

@@ -13,12 +13,13 @@ import numpy as np
 from .._core.meta import meta_of
 from .._engine.node import RELEASED, Node
 from .._kernels import store
-from .._tensor.base import ODD, AccumulateGrad, TensorBase, version_of, wrap
+from .._tensor.base import AccumulateGrad, TensorBase, version_of, wrap
 from .._tensor.nodes import second_time
 from . import entry
+from .derivative import Derivative
 from .entry import FAILED
-from .graph import Source, Unsupported, View
 from .guards import Guards
+from .operations import Source, Unsupported, View
 from .program import Program
 from .trace import Tracer
 
@@ -53,22 +54,48 @@ def is_done(fn: Any) -> bool:
 class Version:
     """See the module's docstring. `refresh` makes the entry anew when a captured tensor got other memory."""
 
-    def __init__(self, name: str, tracer: Tracer, arguments: Sequence[Any], result: Any, guards: Guards, spec: Any) -> None:
+    def __init__(
+        self,
+        name: str,
+        tracer: Tracer,
+        arguments: Sequence[Any],
+        result: Any,
+        guards: Guards,
+        spec: Any,
+        derivative: Derivative | None,
+    ) -> None:
+        self.derivative = derivative
+        self.live: list[int] = []
         self.name, self.spec, self.guards = name, spec, guards
         self.argument_count = len(arguments)
         self.keep = tracer.keep
         self.lock = threading.Lock()
-        outside = {id(x.fn) for x in arguments} | {id(v.source.tensor.fn) for v in tracer.graph.sources if v.source is not None and v.source.kind == "captured"}
-        leaves = [leaf for leaf in tracer.leaves.values() if id(leaf.node) in outside]  # others were made on the way
+        outside = {id(x.fn) for x in arguments} | {
+            id(v.source.tensor.fn) for v in tracer.graph.sources if v.source is not None and v.source.kind == "captured"
+        }
+        made = {id(node) for node in tracer.new_leaves}
+        leaves = [leaf for leaf in tracer.leaves.values() if id(leaf.node) not in made]
+        if any(id(leaf.node) not in outside and leaf.node.grad is not None for leaf in leaves):
+            raise Unsupported("a gradient flows to a tensor that the function does not read")
+        self.cleared = [leaf.node for leaf in leaves if leaf.cleared and leaf.node.grad is None]
         self.leaves = [leaf for leaf in leaves if leaf.node.grad is not None and leaf.node.grad is not leaf.before]
-        self.added = [(leaf.node, self.grad_source(tracer, leaf)) for leaf in leaves if leaf.node.grad is not None and leaf.node.grad is leaf.before]
+        self.added = [
+            (leaf.node, self.grad_source(tracer, leaf))
+            for leaf in leaves
+            if leaf.node.grad is not None and leaf.node.grad is leaf.before
+        ]
         self.arguments_of(arguments)
         views = self.results_of(tracer, arguments, result)
         grads = [tracer.view(leaf.node.grad) for leaf in self.leaves]
         self.program = Program(tracer, views, grads)
         self.text = self.program.write(name)
+        self.drawn: list[tuple[int, int]] = []
+        if derivative is not None:
+            derivative.finish(tracer, f"{name}_backward")
         self.handed = [v.source.position for v in self.program.arguments() if v.source is not None]
-        self.sources = [v.source for v in self.program.graph.sources if v.source is not None and v.source.kind == "captured"]
+        self.sources = [
+            v.source for v in self.program.graph.sources if v.source is not None and v.source.kind == "captured"
+        ]
         for tensor in [source.tensor for source in self.sources]:
             if tensor.fn is not None and type(tensor.fn) is not AccumulateGrad:
                 raise Unsupported("a tensor from outside has a history of its own")
@@ -78,7 +105,9 @@ class Version:
         self.numbers = np.zeros(max(len(self.program.numbers), 1))
         self.arena = np.empty(self.program.arena + 64, np.uint8)
         self.table = np.zeros(max(len(self.program.table.entries), 1), np.int64)
-        self.hyper = [(itemgetter(*(key for key in group if key != "params")), group) for _, group, _, _ in self.program.recipes]
+        self.hyper = [
+            (itemgetter(*(key for key in group if key != "params")), group) for _, group, _, _ in self.program.recipes
+        ]
         self.hyper_last: list[Any] = [None] * len(self.hyper)
         self.read_hyper()
         self.grad_arrays: list[Any] = []
@@ -93,9 +122,9 @@ class Version:
     def arguments_of(self, arguments: Sequence[Any]) -> None:
         """What is checked of the arguments."""
         for x in arguments:
-            if x.fn is not None and type(x.fn) is not AccumulateGrad:
+            if x.fn is not None and type(x.fn) is not AccumulateGrad and self.derivative is None:
                 raise Unsupported("an argument has a history")
-            if x.fn is not None and x.fn.rare is not None:
+            if type(x.fn) is AccumulateGrad and x.fn.rare is not None and self.derivative is None:
                 raise Unsupported("an argument has hooks")
         self.argument_nodes = [x.fn for x in arguments]
         self.argument_metas = [x.meta for x in arguments]
@@ -107,12 +136,13 @@ class Version:
     def odd(self, tensor: Any) -> bool:
         """Whether a tensor is more unusual than a view of one without history."""
         rare = tensor.rare
-        return rare.inference or rare.base is not None and rare.base.fn is not None
+        return rare.inference or (rare.base is not None and rare.base.fn is not None)
 
     # ---- results
     def results_of(self, tracer: Tracer, arguments: Sequence[Any], result: Any) -> list[View]:
         """The views to return; sets how the result is put together."""
         self.objects: list[Any] = []
+        self.shared: set[int] = set()  # memory that something returned lies in
         self.out_metas: list[Any] = []
         self.out_nodes: list[Any] = []
         self.out_shapes: list[tuple[int, ...]] = []
@@ -152,15 +182,38 @@ class Version:
     def returned(self, tracer: Tracer, x: Any) -> View:
         """One returned tensor."""
         fn = x.fn
-        if fn is not None and not is_done(fn):
-            raise Unsupported("it returns a tensor that can still be differentiated")
-        if x.rare is not None and x.rare is not ODD and (x.rare.base is not None or x.rare.inference):
+        live = fn is not None and not is_done(fn)
+        if live:
+            if self.derivative is None or self.grads_and_live(tracer):
+                raise Unsupported("it returns a tensor that can still be differentiated, and runs a backward")
+            self.live.append(len(self.out_metas))
+        rare = x.rare
+        if rare is not None and rare.inference:
+            raise Unsupported("it returns an inference tensor")
+        if not x.array.flags.c_contiguous or (rare is not None and rare.base is not None and not self.is_alone(tracer, x)):
             raise Unsupported("it returns a view")
         view = tracer.view(x)
+        self.shared.add(id(tracer.known[id(x.array)]))
         self.out_metas.append(meta_of(np.empty(x.array.shape, x.array.dtype)))
         self.out_shapes.append(x.array.shape)
-        self.out_nodes.append(None if fn is None else type(x.grad_fn.name(), (Done,), {"__slots__": (), "__module__": "jitgrad.autograd"}))
+        self.out_nodes.append(
+            None
+            if fn is None or live
+            else type(x.grad_fn.name(), (Done,), {"__slots__": (), "__module__": "jitgrad.autograd"})
+        )
         return view
+
+    def is_alone(self, tracer: Tracer, x: Any) -> bool:
+        """Whether a view's memory was made by the run and is returned by nothing else, so that a tensor of its own is as good."""
+        root = tracer.known.get(id(x.array))
+        if root is None or root.source is not None or id(root) in self.shared:
+            return False
+        self.shared.add(id(root))
+        return True
+
+    def grads_and_live(self, tracer: Tracer) -> bool:
+        """Whether the function also accumulates gradients of its own."""
+        return bool(tracer.leaves)
 
     # ---- memory
     def compile(self) -> None:
@@ -168,20 +221,38 @@ class Version:
         from .._kernels import program  # numba enters here
 
         self.kernel = program.build(self.name, self.text, self.program.spec())
+        if self.derivative is not None:
+            self.derivative.compile(program.build)
         self.refresh()
+
+    def attach(self, arguments: Sequence[Any], results: Sequence[Any]) -> None:
+        """Give live results their history."""
+        assert self.derivative is not None
+        self.derivative.attach(arguments, results, self.drawn)
 
     def refresh(self) -> None:
         """Look up the memory of everything that is captured and make the entry."""
         for node, source in self.added:
             if node.grad is not None and node.grad.meta is source.tensor.meta:
                 source.tensor = node.grad
-        self.captured = [(t, t.array, t.fn, None if t.fn is None else t.fn.rare) for t in (source.tensor for source in self.sources)]
+        self.captured = [
+            (t, t.array, t.fn, None if t.fn is None else t.fn.rare) for t in (source.tensor for source in self.sources)
+        ]
         self.guard_entries = [(item.holder, item.value) for item in self.guards.entries]
         self.guard_sizes = [sized for sized, _, _ in self.guards.sizes]
-        self.guard_held = [(held.value if held.flat else held, list(held.value) if held.flat else None) for held in self.guards.held]
+        self.guard_held = [
+            (held.value if held.flat else held, list(held.value) if held.flat else None) for held in self.guards.held
+        ]
         self.captured_metas = [t.meta for t, _, _, _ in self.captured]
-        self.bumped = [version_of(source.tensor) for source, writes in self.writes if source.kind == "captured" for _ in range(writes)]
-        self.bumped_arguments = [source.position for source, writes in self.writes if source.kind == "arg" for _ in range(writes)]
+        self.bumped = [
+            version_of(source.tensor)
+            for source, writes in self.writes
+            if source.kind == "captured"
+            for _ in range(writes)
+        ]
+        self.bumped_arguments = [
+            source.position for source, writes in self.writes if source.kind == "arg" for _ in range(writes)
+        ]
         for k, (kind, what) in enumerate(self.program.table.entries):
             self.table[k] = self.address(kind, what)
         self.new_grads()
@@ -239,23 +310,36 @@ class Version:
 
     def moved(self) -> bool:
         """Whether a captured tensor has other memory of the same form than before."""
-        if any(node.grad is not None and node.grad is not source.tensor and node.grad.meta is source.tensor.meta for node, source in self.added):
+        if any(
+            node.grad is not None and node.grad is not source.tensor and node.grad.meta is source.tensor.meta
+            for node, source in self.added
+        ):
             return True
-        return any(t.array is not a and t.meta is m for (t, a, _, _), m in zip(self.captured, self.captured_metas, strict=True))
+        return any(
+            t.array is not a and t.meta is m for (t, a, _, _), m in zip(self.captured, self.captured_metas, strict=True)
+        )
 
     def explain(self) -> str:
         """What this version is made of."""
         schedule = self.program.schedule
-        lines = [f"version {self.digest}: {len(schedule.operations)} operations in {len(schedule.groups)} groups, {self.program.arena} bytes of arena"]
+        lines = [
+            f"version {self.digest}: {len(schedule.operations)} operations in {len(schedule.groups)} groups, {self.program.arena} bytes of arena"
+        ]
         for group in schedule.groups:
             lines.append(f"  {group.number}: " + ", ".join(out.label for sink in group.sinks for out in sink.op.outs))
         lines.append(f"  captured: {len(self.captured)} tensors, {sum(a.nbytes for _, a, _, _ in self.captured)} bytes")
-        lines.append(f"  guards: {len(self.guards.entries)} entries, {len(self.guards.held)} containers, {self.argument_count} arguments")
+        lines.append(
+            f"  guards: {len(self.guards.entries)} entries, {len(self.guards.held)} containers, {self.argument_count} arguments"
+        )
         return "\n".join(lines)
 
     def grad_tests(self) -> list[str]:
         """What must not be true of gradients that the function does not clear first."""
-        tests = [f"{self.leaf_name(leaf.node)}.grad is not None" for leaf in self.leaves if not leaf.cleared and leaf.before is None]
+        tests = [
+            f"{self.leaf_name(leaf.node)}.grad is not None"
+            for leaf in self.leaves
+            if not leaf.cleared and leaf.before is None
+        ]
         places = {id(source): k for k, source in enumerate(self.sources)}
         return tests + [f"{self.leaf_name(node)}.grad is not t{places[id(source)]}" for node, source in self.added]
 
@@ -278,15 +362,16 @@ class Version:
 
     def draw(self) -> None:
         """Reserve the random numbers of a call."""
-        for place, stream, blocks in self.program.drawn:
-            self.table[place : place + 2] = np.array(stream.take(blocks), np.uint64).view(np.int64)
+        self.drawn = [stream.take(blocks) for _, stream, blocks in self.program.drawn]
+        for (place, _, _), taken in zip(self.program.drawn, self.drawn, strict=True):
+            self.table[place : place + 2] = np.array(taken, np.uint64).view(np.int64)
 
     def failed(self, status: int, arguments: Sequence[Any], nodes: Sequence[Any]) -> Any:
         """The program refused: an exception, or a reason to run eagerly this time."""
         for node in nodes:
             node.grad = None
         if status >= 0:
-            raise self.program.failed(status, arguments)
+            raise self.program.failed(status, self.table)
         return FAILED
 
     @property

@@ -40,64 +40,60 @@ def _bridge() -> Any:
 
         @staticmethod
         def forward(ctx: Any, function: Any, *args: Any) -> tuple[Any, ...]:
-            tensors = [x for x in args if isinstance(x, torch.Tensor)]
-            for x in tensors:
-                if x.device.type != "cpu":
-                    raise TypeError(f"a jitgrad op takes tensors on the CPU, not on {x.device}")
-            needs = ctx.needs_input_grad[1:]
-            with enable_grad():
-                given = [
-                    _ours(x, need) if isinstance(x, torch.Tensor) else x for x, need in zip(args, needs, strict=True)
-                ]
-                outs = as_tuple(function(*given))
-            results = tuple(torch.from_numpy(out.detach().numpy()) for out in outs)
-            ctx.mark_non_differentiable(
-                *[result for result, out in zip(results, outs, strict=True) if not out.requires_grad]
-            )
-            ctx.save_for_backward(*tensors, *results)  # whose versions torch then checks
-            ctx.function, ctx.args, ctx.given, ctx.outs = (
-                function,
-                [None if isinstance(x, torch.Tensor) else x for x in args],
-                given,
-                outs,
-            )
-            ctx.set_materialize_grads(False)
-            return results
+            return _forward(torch, ctx, function, args)
 
         @staticmethod
         def backward(ctx: Any, *grads: Any) -> tuple[Any, ...]:
-            saved = list(ctx.saved_tensors)
-            needs = ctx.needs_input_grad[1:]
+            saved = list(ctx.saved_tensors)  # torch checks that nobody wrote to them
             if torch.is_grad_enabled():
-                return (None, *_recorded(ctx, saved, grads, needs))
-            pairs = [
-                (out, _ours(one.contiguous(), False))
-                for out, one in zip(ctx.outs, grads, strict=True)
-                if one is not None and out.requires_grad
-            ]
-            wanted = [x for x, need in zip(ctx.given, needs, strict=True) if need]
-            found = (
-                grad([out for out, _ in pairs], wanted, [one for _, one in pairs], retain_graph=True, allow_unused=True)
-                if pairs
-                else [None] * len(wanted)
-            )
-            parts = iter(None if one is None else torch.from_numpy(one.detach().numpy()) for one in found)
-            return (None, *[next(parts) if need else None for need in needs])
-
-    def _recorded(ctx: Any, saved: list[Any], grads: tuple[Any, ...], needs: tuple[bool, ...]) -> list[Any]:
-        """The backward as an exported op of its own, so that torch can differentiate it."""
-        tensors = iter(saved)
-        args = [next(tensors) if x is None and _was_tensor(y) else x for x, y in zip(ctx.args, ctx.given, strict=True)]
-        there = [one is not None for one in grads]
-        back = pullback(ctx.function, len(args), there)
-        parts = iter(JitgradBridge.apply(back, *args, *[one.contiguous() for one in grads if one is not None]))  # type: ignore[no-untyped-call]
-        done = []
-        for x, need in zip(ctx.given, needs, strict=True):
-            part = next(parts) if differentiable(x) else None
-            done.append(part if need else None)
-        return done
+                return (None, *_recorded(JitgradBridge, ctx, saved, grads))
+            return (None, *_plain(torch, ctx, grads))
 
     return JitgradBridge
+
+
+def _forward(torch: Any, ctx: Any, function: Any, args: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Call the function on jitgrad's tensors over the same memory."""
+    tensors = [x for x in args if isinstance(x, torch.Tensor)]
+    for x in tensors:
+        if x.device.type != "cpu":
+            raise TypeError(f"a jitgrad op takes tensors on the CPU, not on {x.device}")
+    needs = ctx.needs_input_grad[1:]
+    with enable_grad():
+        given = [_ours(x, need) if isinstance(x, torch.Tensor) else x for x, need in zip(args, needs, strict=True)]
+        outs = as_tuple(function(*given))
+    results = tuple(torch.from_numpy(out.detach().numpy()) for out in outs)
+    ctx.mark_non_differentiable(*[result for result, out in zip(results, outs, strict=True) if not out.requires_grad])
+    ctx.save_for_backward(*tensors, *results)
+    ctx.function, ctx.given, ctx.outs = function, given, outs
+    ctx.args = [None if isinstance(x, torch.Tensor) else x for x in args]
+    ctx.set_materialize_grads(False)
+    return results
+
+
+def _plain(torch: Any, ctx: Any, grads: tuple[Any, ...]) -> list[Any]:
+    """The backward by the graph that forward left, without one of its own."""
+    needs = ctx.needs_input_grad[1:]
+    there = [one is not None and out.requires_grad for out, one in zip(ctx.outs, grads, strict=True)]
+    outs = [out for out, take in zip(ctx.outs, there, strict=True) if take]
+    given = [_ours(one.contiguous(), False) for one, take in zip(grads, there, strict=True) if take]
+    wanted = [x for x, need in zip(ctx.given, needs, strict=True) if need]
+    found = grad(outs, wanted, given, retain_graph=True, allow_unused=True) if outs else [None] * len(wanted)
+    parts = iter(None if one is None else torch.from_numpy(one.detach().numpy()) for one in found)
+    return [next(parts) if need else None for need in needs]
+
+
+def _recorded(bridge: Any, ctx: Any, saved: list[Any], grads: tuple[Any, ...]) -> list[Any]:
+    """The backward as an exported op of its own, so that torch can differentiate it."""
+    tensors = iter(saved)
+    args = [next(tensors) if x is None and _was_tensor(y) else x for x, y in zip(ctx.args, ctx.given, strict=True)]
+    back = pullback(ctx.function, len(args), [one is not None for one in grads])
+    parts = iter(bridge.apply(back, *args, *[one.contiguous() for one in grads if one is not None]))
+    done = []
+    for x, need in zip(ctx.given, ctx.needs_input_grad[1:], strict=True):
+        part = next(parts) if differentiable(x) else None
+        done.append(part if need else None)
+    return done
 
 
 def _was_tensor(x: Any) -> bool:

@@ -21,8 +21,8 @@ from contextlib import AbstractContextManager
 from typing import Any, Final
 
 from .._engine import modes
+from .._engine.node import target
 from .._tensor import Tensor
-from .._tensor.base import TensorBase
 from .._tensor.random import fork_rng, get_rng_state, set_rng_state
 from ..autograd import Function, backward, enable_grad
 from ..autograd.function import FunctionCtx
@@ -63,7 +63,7 @@ class CheckpointError(RuntimeError):
     """The function did something else when it was run again, or a tensor was asked for twice."""
 
 
-class _Enough(Exception):  # noqa: N818  # not an error: ends a recomputation
+class _Enough(Exception):  # not an error: ends a recomputation
     """All tensors that are needed have been computed again."""
 
 
@@ -108,12 +108,12 @@ def detach_variable(inputs: tuple[Any, ...]) -> tuple[Any, ...]:
     """Tensors without their history, taking a gradient where they did; other values as they are. RuntimeError unless it is a tuple."""
     if not isinstance(inputs, tuple):
         raise RuntimeError(f"Only tuple of tensors is supported. Got Unsupported input type: {type(inputs).__name__}")
-    return tuple(x.detach().requires_grad_(x.requires_grad) if isinstance(x, TensorBase) else x for x in inputs)
+    return tuple(x.detach().requires_grad_(x.requires_grad) if isinstance(x, Tensor) else x for x in inputs)
 
 
 def check_backward_validity(inputs: Iterable[Any]) -> None:
     """Warn if no tensor among the inputs takes a gradient."""
-    if not any(x.requires_grad for x in inputs if isinstance(x, TensorBase)):
+    if not any(x.requires_grad for x in inputs if isinstance(x, Tensor)):
         warnings.warn("None of the inputs have requires_grad=True. Gradients will be None", stacklevel=2)
 
 
@@ -126,9 +126,9 @@ class CheckpointFunction(Function):
         check_backward_validity(args)
         ctx.run_function = run_function
         ctx.rng_state = get_rng_state() if preserve_rng_state else None
-        ctx.inputs = [None if isinstance(x, TensorBase) else x for x in args]
-        ctx.tensor_indices = [place for place, x in enumerate(args) if isinstance(x, TensorBase)]
-        ctx.save_for_backward(*[x for x in args if isinstance(x, TensorBase)])
+        ctx.inputs = [None if isinstance(x, Tensor) else x for x in args]
+        ctx.tensor_indices = [place for place, x in enumerate(args) if isinstance(x, Tensor)]
+        ctx.save_for_backward(*[x for x in args if isinstance(x, Tensor)])
         return run_function(*args)
 
     @staticmethod
@@ -146,13 +146,13 @@ class CheckpointFunction(Function):
         with _rewound(ctx.rng_state), enable_grad():
             detached = detach_variable(tuple(inputs))
             outputs = ctx.run_function(*detached)
-        if isinstance(outputs, TensorBase):
+        if isinstance(outputs, Tensor):
             outputs = (outputs,)
-        pairs = [(x, grad) for x, grad in zip(outputs, grads, strict=True) if isinstance(x, TensorBase) and x.requires_grad]
+        pairs = [(x, grad) for x, grad in zip(outputs, grads, strict=True) if isinstance(x, Tensor) and x.requires_grad]
         if not pairs:
             raise RuntimeError("none of output has requires_grad=True, this checkpoint() is not necessary")
         backward([x for x, _ in pairs], [grad for _, grad in pairs])
-        return (None, None, *[x.grad if isinstance(x, TensorBase) else None for x in detached])
+        return (None, None, *[x.grad if isinstance(x, Tensor) else None for x in detached])
 
 
 # ---- not reentrant
@@ -177,8 +177,8 @@ class _Checkpoint:
 
     def __init__(self, again: Callable[..., Any], args: tuple[Any, ...], describe: Callable[[Any], Any], early_stop: bool, debug: bool) -> None:
         self.again, self.describe, self.early_stop, self.debug = again, describe, early_stop, debug
-        self.args = [None if isinstance(x, TensorBase) else x for x in args]
-        self.tensor_args = [place for place, x in enumerate(args) if isinstance(x, TensorBase)]
+        self.args = [None if isinstance(x, Tensor) else x for x in args]
+        self.tensor_args = [place for place, x in enumerate(args) if isinstance(x, Tensor)]
         self.saved = FunctionCtx()  # checks versions, and sends the inputs through the hooks of a checkpoint around this one
         self.saved.save_for_backward(*[args[place] for place in self.tensor_args])
         self.saved._keep(_NOWHERE)
@@ -310,11 +310,19 @@ def _record(function: Callable[..., Any], args: tuple[Any, ...], named: dict[str
     with saved_tensors_hooks(this.pack, this.unpack), forward_context:
         result = function(*args, **named)
         this.completed = True
+        _show_run(result)
         return result
     raise RuntimeError(
         "torch.utils.checkpoint: the forward context provided by context_fn suppressed an exception raised during the checkpointed forward. "
         "This is not supported because checkpoint cannot return a value for a failed forward."
     )
+
+
+def _show_run(result: Any) -> None:
+    """Let no accelerated run go below the results: it would not say which backward it is, and a custom Function's node lets it pass."""
+    for x in result if isinstance(result, tuple | list) else (result,):
+        if isinstance(x, Tensor) and x.fn is not None and not x.is_leaf:
+            target(x.fn)[0]._extras()
 
 
 # ---- both

@@ -1,0 +1,54 @@
+"""Exported models need NumPy alone and give the same numbers."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import jitgrad as torch
+from jitgrad import nn
+from jitgrad.nn import functional as F
+
+MODELS = {
+    "mlp": lambda: nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 3), nn.Softmax(-1)),
+    "smooth": lambda: nn.Sequential(
+        nn.Linear(4, 8), nn.GELU(), nn.LayerNorm(8), nn.SiLU(), nn.Linear(8, 1), nn.Sigmoid()
+    ),
+    "batch_norm": lambda: nn.Sequential(nn.Linear(4, 8), nn.BatchNorm1d(8), nn.Tanh(), nn.Dropout(0.5)).eval(),
+}
+
+
+def run(path, x):
+    """Call `predict` in an interpreter that has neither jitgrad nor numba loaded."""
+    np.save(path.with_name("x.npy"), x)
+    code = ("import sys, numpy as np, importlib.util as u\n"
+            "s = u.spec_from_file_location('model', sys.argv[1]); m = u.module_from_spec(s); s.loader.exec_module(m)\n"
+            "np.save(sys.argv[2] + '/y.npy', m.predict(np.load(sys.argv[2] + '/x.npy')))\n"
+            "assert not {'jitgrad', 'numba'} & set(sys.modules)")  # fmt: skip
+    subprocess.run([sys.executable, "-c", code, str(path), str(path.parent)], check=True)
+    return np.load(path.with_name("y.npy"))
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_models(name, tmp_path):
+    torch.manual_seed(0)
+    model = MODELS[name]()
+    x = torch.randn(5, 4)
+    path = torch.export(model, x, tmp_path / "model.py")
+    other = torch.randn(5, 4)
+    np.testing.assert_allclose(run(path, other.numpy()), model(other).detach().numpy(), rtol=1e-6, atol=1e-6)
+
+
+def test_embedding(tmp_path):
+    table = nn.Embedding(5, 3)
+    index = torch.tensor([[0, 4], [2, 2]])
+    path = torch.export(lambda i: F.relu(table(i)).sum(1), index, tmp_path / "model.py")
+    np.testing.assert_allclose(run(path, index.numpy()), F.relu(table(index)).sum(1).detach().numpy(), rtol=1e-6)
+
+
+def test_what_cannot_be_exported_is_named(tmp_path):
+    with pytest.raises(NotImplementedError, match="item"):
+        torch.export(lambda x: x * x.sum().item(), torch.ones(2), tmp_path / "model.py")
+    with pytest.raises(NotImplementedError, match="eval"):
+        torch.export(nn.BatchNorm1d(3), torch.ones(2, 3), tmp_path / "model.py")
