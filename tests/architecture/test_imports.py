@@ -16,8 +16,8 @@ LATE_INSIDE = {  # modules of ours that import numba at their top, so that they 
     "src/jitgrad/_kernels/memory.py",
     "src/jitgrad/_kernels/registry.py",
     "src/jitgrad/_kernels/user.py",
-    "src/jitgrad/_kernels/user.py",
     "src/jitgrad/cli/info.py",
+    "src/jitgrad/compiler/version.py",
 }
 # Modules of `_kernels` that may use what lies behind numba's public API; the store asks for llvmlite's version only.
 DEEP = ("jit", "blas", "buffers", "philox", "program", "vector", "store")

@@ -1,6 +1,7 @@
 """Training steps to compile, twice the same: one to be compiled, one to stay eager."""
 
 import warnings
+from itertools import pairwise
 
 import numpy as np
 
@@ -12,7 +13,7 @@ from jitgrad.nn import functional as F
 def mlp(sizes=(4, 16, 3), seed=0):
     torch.manual_seed(seed)
     layers = []
-    for k, (i, o) in enumerate(zip(sizes[:-1], sizes[1:], strict=True)):
+    for k, (i, o) in enumerate(pairwise(sizes)):
         layers += [nn.Linear(i, o)] + ([nn.ReLU()] if k < len(sizes) - 2 else [])
     return nn.Sequential(*layers)
 

@@ -39,6 +39,14 @@ def test_engine_from_scratch():
     assert run("engine_from_scratch.py").endswith("loss 49.0: dloss/dw = 28.0, dloss/db = 14.0, dloss/dx = 42.0\n")
 
 
+def test_compile_step():
+    output = run("compile_step.py")
+    eager, compiled = (re.search(rf"^{word}: .* loss ([\d.]+)$", output, re.M)[1] for word in ("eager", "compiled"))
+    assert float(eager) < 0.01
+    assert float(compiled) < 0.01
+    assert "captured: 18 tensors" in output
+
+
 def test_every_example_is_tested():
     tests = "".join(path.read_text() for path in Path(__file__).parent.glob("test_*.py"))
     assert [path.name for path in EXAMPLES.glob("*.py") if f'run("{path.name}")' not in tests] == []

@@ -63,8 +63,11 @@ def carried(inner: View, shape: Shape, steps: Shape, outer: View) -> View | None
     if any(x is not None and any(x[1:]) for x in terms):
         return None
     at = [sum(w * strides[row] for w, (_, _, strides) in zip(where, segments, strict=True)) for row in range(len(rows))]
-    old = tuple(Term(View(term.index.value, outer.shape, tuple(x[k + 1] for x in axes if x is not None), term.index.offset + at[k + 1], term.index.terms),
-                     term.stride, term.bound, term.ignored) for k, term in enumerate(inner.terms))  # fmt: skip
+    steps_of = [tuple(x[k + 1] for x in axes if x is not None) for k in range(len(inner.terms))]
+    old = tuple(
+        Term(View(term.index.value, outer.shape, steps_of[k], term.index.offset + at[k + 1], term.index.terms), term.stride, term.bound, term.ignored)
+        for k, term in enumerate(inner.terms)
+    )
     new = tuple(
         Term(term.index, x[0], term.bound, term.ignored)
         for term, x in zip(outer.terms, terms, strict=True)

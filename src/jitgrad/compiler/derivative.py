@@ -110,12 +110,14 @@ class CompiledBackward(Recorded):
     draws: tuple[Any, ...]
 
     def pull(self, grads: list[Any]) -> Sequence[Any]:
+        """The gradients by the compiled program."""
         arrays = list(self.saved().values())
         seeds = [np.zeros(x.array.shape, x.array.dtype) if grad is None else np.ascontiguousarray(grad)
                  for grad, x in zip(grads, self.derivative.seeds, strict=True)]  # fmt: skip
         return self.derivative.run(arrays, seeds, self.draws)
 
     def pull_recorded(self, grads: list[Any]) -> Sequence[Any]:
+        """The gradients by the function itself, recorded."""
         self.saved()
         was = modes.set_grad(True)
         try:

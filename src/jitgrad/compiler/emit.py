@@ -32,15 +32,18 @@ class Writer(Calls):
         self.functions: set[str] = set()
 
     def line(self, depth: int, text: str) -> None:
+        """Append a line."""
         self.lines.append(INDENT * depth + text)
 
     def write(self) -> list[str]:
+        """Write everything; returns the lines."""
         for group in self.schedule.groups:
             self.group(group)
         return self.lines
 
     # ---- groups
     def group(self, group: Group) -> None:
+        """One group under its comment."""
         names = ", ".join(out.label for sink in group.sinks for out in sink.op.outs)
         where = {sink.op.line.rpartition("/")[2]: None for sink in group.sinks if sink.op.line}
         self.line(1, f"# {group.number}: {names}" + (f"  ({', '.join(where)})" if where else ""))
@@ -73,7 +76,8 @@ class Writer(Calls):
     def start(self, sink: Sink) -> None:
         """Set up a sum over rows."""
         op, space = sink.op, sink.space
-        assert isinstance(op, Reduce) and space is not None
+        assert isinstance(op, Reduce)
+        assert space is not None
         out = op.outs[0]
         if space.role == "full":
             self.line(1, f"{out.label}_all = {self.zero(op, 'f8')}")
@@ -94,12 +98,14 @@ class Writer(Calls):
         return "f8" if op.kind == "sum" else type_of(kind)
 
     def zero(self, op: Reduce, word: str) -> str:
+        """What a reduction begins with."""
         if op.kind == "sum":
             return "i8(0)" if self.accumulator(op) == "i8" else f"{word}(0.0)"
         word = type_of(op.operand.value.dtype)
         return f"{word}({'-' if op.kind == 'max' else ''}np.inf)"
 
     def combined(self, op: Reduce, held: str, value: str) -> str:
+        """One step of a reduction."""
         if op.kind == "sum":
             return f"plus({held}, {value})"
         self.functions.add("maximum" if op.kind == "max" else "minimum")
@@ -113,7 +119,8 @@ class Writer(Calls):
     def finish(self, sink: Sink) -> None:
         """Bring a sum over rows to its place."""
         op, space = sink.op, sink.space
-        assert isinstance(op, Reduce) and space is not None
+        assert isinstance(op, Reduce)
+        assert space is not None
         out = op.outs[0]
         if space.role == "full":
             self.scalar(out, self.scaled(op, f"{out.label}_all"))
@@ -129,6 +136,7 @@ class Writer(Calls):
             self.line(depth, f"{self.layout.pointer(out)}[0] = {out.label}")
 
     def stores(self, value: Value) -> bool:
+        """Whether a value is looked for in memory."""
         return self.needed is None or value.number in self.needed
 
     # ---- loops over columns
@@ -179,6 +187,7 @@ class Writer(Calls):
         return next((columns // size for size in range(4 * BLOCK, BLOCK // 2, -1) if columns % size == 0), 0) or 0
 
     def split_loop(self, loop: Loop, body: list[str], columns: int, split: int, depth: int, sinks: list[Sink]) -> None:
+        """A loop in blocks, whose sums are added up one by one."""
         size = columns // split
         self.line(depth, f"for block in range({split}):")
         self.line(depth + 1, f"first = block * {size}")
@@ -260,5 +269,6 @@ class Writer(Calls):
         return start, step, end
 
     def address(self, space: Space) -> str:
+        """Where an element of a stored value lies."""
         parts = ([("r", space.columns)] if space.rows > 1 else []) + ([("c", 1)] if space.columns > 1 else [])
         return spelled(parts, 0)

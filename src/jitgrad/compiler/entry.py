@@ -149,8 +149,10 @@ def body_source(version: Any, count: int, grads: int, hyper: int) -> str:
     if version.program.drawn:
         text += "            draw()\n"
     text += f"            status = kernel({', '.join(handed)})\n"
-    text += f"            if status != -1:\n                return failed(status, ({''.join(f'x{k}, ' for k in range(count))}), ({''.join(f'{owner}, ' for owner in owners)}))\n"
+    given, nodes = "".join(f"x{k}, " for k in range(count)), "".join(f"{owner}, " for owner in owners)
+    text += f"            if status != -1:\n                return failed(status, ({given}), ({nodes}))\n"
     text += "".join(f"            i{k}.grad = None\n" for k in range(len(version.cleared)))
+    text += "".join(f"            x{k}.fn.grad = None\n" for k in version.cleared_arguments)
     if version.bumped:
         text += "            bump_all(bumped)\n"
     text += "".join(f"            version.bump(x{k})\n" for k in version.bumped_arguments)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -18,15 +19,19 @@ from .operations import Collect, Gemm, Map, Operation, Reduce, Unsupported, Valu
 from .trace import Tracer
 
 _INFIX: Final = {"add": "+", "sub": "-", "mul": "*", "div": "/", "pow": "**", "lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==", "ne": "!=",
-                 "logical_and": "&", "logical_or": "|", "logical_xor": "^", "zmul": "*"}  # fmt: skip
-_CALLS: Final = {"abs": "abs", "sign": "sign", "square": "square", "sqrt": "sqrt", "exp": "exp", "exp2": "exp2", "expm1": "expm1", "log": "log", "log2": "log2",
-                 "log10": "log10", "log1p": "log1p", "sin": "sin", "cos": "cos", "tan": "tan", "asin": "arcsin", "acos": "arccos", "atan": "arctan",
+                 "logical_and": "&", "logical_or": "|", "logical_xor": "^"}  # fmt: skip
+_CALLS: Final = {"abs": "abs", "sign": "sign", "square": "square", "sqrt": "sqrt", "exp": "exp", "exp2": "exp2", "expm1": "expm1", "log": "log",
+                 "log2": "log2", "log10": "log10", "log1p": "log1p", "sin": "sin", "cos": "cos", "tan": "tan", "asin": "arcsin",
+                 "acos": "arccos", "atan": "arctan",
                  "atan2": "arctan2", "sinh": "sinh", "cosh": "cosh", "tanh": "tanh", "asinh": "arcsinh", "acosh": "arccosh", "atanh": "arctanh",
                  "hypot": "hypot", "maximum": "maximum", "minimum": "minimum", "floor": "floor", "ceil": "ceil", "round": "rint", "trunc": "trunc",
                  "fmod": "fmod", "remainder": "remainder", "floor_divide": "floor_divide", "copysign": "copysign", "where": "where", "isnan": "isnan",
-                 "isinf": "isinf", "isfinite": "isfinite", "logical_not": "logical_not", "logaddexp": "logaddexp", "reciprocal": "reciprocal"}  # fmt: skip
-_FORMS: Final = {"neg": "(-{0})", "sigmoid": "(0.5 * (1.0 + np.tanh(0.5 * {0})))", "softplus": "np.logaddexp(0, {0})", "rsqrt": "(1 / np.sqrt({0}))",
-                 "logsigmoid": "(-np.logaddexp(0, -{0}))", "erf": "_erf({0})", "erfc": "(1 - _erf({0}))", "clamp": "np.minimum(np.maximum({0}, {1}), {2})"}  # fmt: skip
+                 "isinf": "isinf", "isfinite": "isfinite", "logical_not": "logical_not", "logaddexp": "logaddexp",
+                 "reciprocal": "reciprocal"}  # fmt: skip
+_FORMS: Final = {"zmul": "np.where({0} == 0, {0}, {0} * {1})", "neg": "(-{0})",
+                 "sigmoid": "(0.5 * (1.0 + np.tanh(0.5 * {0})))", "softplus": "np.logaddexp(0, {0})", "rsqrt": "(1 / np.sqrt({0}))",
+                 "logsigmoid": "(-np.logaddexp(0, -{0}))", "erf": "_erf({0})", "erfc": "(1 - _erf({0}))",
+                 "clamp": "np.minimum(np.maximum({0}, {1}), {2})"}  # fmt: skip
 
 _HEAD: Final = '''"""A model exported by jitgrad. It needs NumPy and the file of its weights beside it.
 
@@ -99,7 +104,7 @@ class NumpyWriter:
             text = self.expression(op)
             text = (
                 f"np.asarray({text}).astype(np.{out.dtype})"
-                if out.dtype == op.compute or out.dtype == np.bool_
+                if out.dtype in (op.compute, np.bool_)
                 else f"({text}).astype(np.{out.dtype})"
             )
             text = f"np.broadcast_to({text}, {out.shape})"
@@ -126,13 +131,13 @@ class NumpyWriter:
             parts = [names[arg] for arg in node.args]
             if node.op == "const":
                 value = node.value
-                names[node] = repr(value) if value == value and abs(value) != float("inf") else f"float('{value!r}')"
+                names[node] = repr(value) if math.isfinite(value) else f"float('{value!r}')"
             elif node.op == "var":
                 text = self.view(op.operands[node.name])
                 kind = op.operands[node.name].value.dtype
                 names[node] = (
                     text
-                    if kind == op.compute or kind == np.bool_ or node.name in op.raw
+                    if kind in (op.compute, np.bool_) or node.name in op.raw
                     else f"{text}.astype(np.{op.compute})"
                 )
             elif node.op in _INFIX:

@@ -53,6 +53,7 @@ class Loop:
         return f"{self.number}, {self.regions.setdefault(key, len(self.regions))}, @count@"
 
     def finished(self, lines: list[str]) -> list[str]:
+        """Lines with the number of regions filled in."""
         return [line.replace("@count@", str(len(self.regions))) for line in lines]
 
 
@@ -67,7 +68,7 @@ class Inside:
 
     def value_of(self, op: Map, dtype: np.dtype[Any]) -> str:
         """The spelling of a Map's element at this place; the statements that compute it are in the loop's body."""
-        expr, compute, condition = self.expanded(op, {name: view for name, view in op.operands.items()})
+        expr, compute, condition = self.expanded(op, dict(op.operands))
         return self.emit(expr, compute, dtype, condition)
 
     def operand(self, view: View, dtype: np.dtype[Any]) -> str:
@@ -76,6 +77,7 @@ class Inside:
         return self.emit(found, dtype, dtype, dtype == np.bool_)
 
     def expanded(self, op: Map, views: dict[str, View]) -> tuple[Expr, np.dtype[Any], bool]:
+        """A Map's expression over what is to be had here."""
         mapping = {var(name): self.resolve(view, op.compute, name in op.raw) for name, view in views.items()}
         return substitute(op.expr, mapping), op.compute, op.outs[0].dtype == np.bool_
 
@@ -88,6 +90,7 @@ class Inside:
         return found
 
     def resolve_anew(self, view: View, compute: np.dtype[Any], raw: bool) -> Expr:
+        """An expression for an element."""
         value, op = view.value, view.value.op
         if view.constant is not None:
             number = view.constant
@@ -105,7 +108,7 @@ class Inside:
                         if part is not None
                     },
                 )
-                if inline and (value.dtype == compute or value.dtype == np.bool_):
+                if inline and (value.dtype in (compute, np.bool_)):
                     return expr
                 return self.named(key, expr, op.compute, value.dtype, compute, raw)
         return var(self.load(view, compute, raw))
@@ -161,6 +164,7 @@ class Inside:
         return found
 
     def element(self, at: Place) -> str:
+        """The spelling of an element in memory, or of the variable that holds it."""
         writer, value = self.writer, at.value
         index = self.index(at)
         if value.source is not None and value.source.kind == "position":
@@ -179,6 +183,7 @@ class Inside:
         return f"get({writer.layout.pointer(value)}, {index}, {self.loop.region(writer.layout.region(value))})"
 
     def index(self, at: Place) -> str:
+        """The spelling of an address."""
         text = spelled(
             ([("r", at.down)] if self.space.rows > 1 else []) + ([("c", at.across)] if self.space.columns > 1 else []),
             at.offset,
@@ -219,9 +224,11 @@ class Nested(Inside):
         self.axes = names
 
     def computed_here(self, view: View) -> bool:
+        """Whether a Map is computed where it is read."""
         return not self.writer.schedule.is_stored(view.value)
 
     def load(self, view: View, compute: np.dtype[Any], raw: bool) -> str:
+        """The variable that holds a stored element."""
         key = (view, None if raw else compute)
         found = self.done.get(key)
         if found is None:

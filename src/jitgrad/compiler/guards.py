@@ -39,7 +39,7 @@ _SILENT: Final = frozenset(
 
 def equal(old: Any, new: Any) -> bool:
     """Whether a value is as good as another: the same object, or an equal plain one of the same type."""
-    return old is new or (type(old) is type(new) and type(old) in PLAIN and (old == new or (old != old and new != new)))
+    return old is new or (type(old) is type(new) and type(old) in PLAIN and repr(old) == repr(new))
 
 
 class Entry:
@@ -51,6 +51,7 @@ class Entry:
         self.name, self.holder, self.key, self.value = name, holder, key, value
 
     def now(self) -> Any:
+        """The value as it is."""
         return self.holder.cell_contents if isinstance(self.holder, types.CellType) else self.holder[self.key]
 
 
@@ -64,6 +65,7 @@ class Held:
         self.flat = type(value) is list and not any(type(item) in (list, tuple, dict) for item in value)
 
     def holds(self) -> bool:
+        """Whether it is what it was."""
         return same(self.copy, self.value)
 
 
@@ -174,11 +176,13 @@ class Guards:
             self.instance(value, name)
 
     def entry(self, name: str, mapping: Any, key: Any) -> None:
+        """Guard one entry of a dictionary, and what it holds."""
         value = mapping[key]
         self.entries.append(Entry(f"{name}.{key}", mapping, key, value))
         self.visit(value, f"{name}.{key}")
 
     def function(self, function: types.FunctionType, name: str) -> None:
+        """Guard what a function reads."""
         if (function.__module__ or "").partition(".")[0] in _FOREIGN:
             return
         self.names |= names_of(function.__code__)

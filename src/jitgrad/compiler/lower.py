@@ -20,8 +20,8 @@ from .operations import Shape, Unsupported, View, contiguous_strides
 Lowering = Callable[..., Any]
 LOWERINGS: Final[dict[str, Lowering]] = {}
 FLOATS: Final = "fd"
-_INTEGER_ATOMS: Final = frozenset({"add", "sub", "mul", "neg", "abs", "sign", "square", "maximum", "minimum", "where", "clamp", "lt", "le", "gt", "ge", "eq", "ne",
-                                   "logical_and", "logical_or", "logical_xor", "logical_not"})  # fmt: skip
+_INTEGER_ATOMS: Final = frozenset({"add", "sub", "mul", "neg", "abs", "sign", "square", "maximum", "minimum", "where", "clamp", "lt", "le", "gt",
+                                   "ge", "eq", "ne", "logical_and", "logical_or", "logical_xor", "logical_not"})  # fmt: skip
 
 
 def lowering(*names: str) -> Callable[[Lowering], Lowering]:

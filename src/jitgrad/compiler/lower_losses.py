@@ -184,5 +184,6 @@ def _(g: Graph, ins: list[Any], st: dict[str, Any], op: Any) -> View:
     x = ins[0]
     along = (1, x.shape[1], *(1,) * (len(x.shape) - 2))
     weight, bias, mean, square = (None if view is None else reshape(g, view, along) for view in ins[1:])
-    assert mean is not None and square is not None
+    assert mean is not None
+    assert square is not None
     return normalised(g, x, weight, bias, mean, square, st["eps"], "batch_norm")

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from .._tensor.base import TensorBase
+from .._tensor.saved import count_of
 from .access import carried
 from .graph import Graph
 from .operations import Collect, Source, Unsupported, Value, View, contiguous_strides
@@ -18,13 +19,14 @@ Array = np.ndarray[Any, Any]
 class Root:
     """A piece of memory: the array that owns it, its value now, and, if it is captured or an argument, where it came from."""
 
-    __slots__ = ("address", "array", "end", "initial", "source", "value", "writes")
+    __slots__ = ("address", "array", "count", "end", "initial", "source", "value", "writes")
 
     def __init__(self, array: Array, value: Value, source: Source | None = None) -> None:
         self.array, self.value, self.source, self.initial = array, value, source, value
         self.address = array.__array_interface__["data"][0]
         self.end = self.address + array.nbytes
         self.writes = 0
+        self.count = 0  # of writes before it was met
 
 
 def steps_of(array: Array) -> tuple[int, ...]:
@@ -51,11 +53,13 @@ class Memory:
         array = tensor.array
         steps = steps_of(array)
         root = Root(array, self.graph.value(array.shape, array.dtype, name, source=source, strides=steps), source)
+        root.count = count_of(tensor)
         self.bind(array, root)
         self.roots.append(root)
         return root
 
     def bind(self, array: Array, root: Root) -> None:
+        """Make an array known as part of a root."""
         self.known[id(array)] = root
         self.keep.append(array)
 

@@ -16,6 +16,7 @@ import numpy as np
 from .._expr import Expr
 
 Shape = tuple[int, ...]
+SINGLE = np.dtype(np.float32)
 
 
 class Unsupported(Exception):
@@ -60,6 +61,7 @@ class Value:
 
     @property
     def numel(self) -> int:
+        """Number of elements."""
         return math.prod(self.shape)
 
     @property
@@ -77,7 +79,10 @@ class Value:
 
 @dataclass(frozen=True)
 class Term:
-    """A part of an address that an index tensor gives: stride * index, for an axis of `bound` elements. Strides of `index` are per axis of the view."""
+    """A part of an address that an index tensor gives: stride * index, for an axis of `bound` elements.
+
+    `index` has the axes of the view.
+    """
 
     index: View
     stride: int
@@ -132,9 +137,11 @@ class Operation:
 
     @property
     def reads(self) -> list[View]:
+        """The views it reads."""
         raise NotImplementedError
 
     def describe(self) -> str:
+        """What it does, as text."""
         raise NotImplementedError
 
 
@@ -147,14 +154,16 @@ class Map(Operation):
 
     expr: Expr = None  # type: ignore[assignment]
     operands: dict[str, View] = field(default_factory=dict)
-    compute: np.dtype[Any] = np.dtype(np.float32)
+    compute: np.dtype[Any] = SINGLE
     raw: frozenset[str] = frozenset()
 
     @property
     def reads(self) -> list[View]:
+        """The views it reads."""
         return list(self.operands.values())
 
     def describe(self) -> str:
+        """What it does, as text."""
         return f"{self.expr!r} of " + ", ".join(
             f"{name}={view.value.label}{list(view.strides)}" for name, view in self.operands.items()
         )
@@ -171,9 +180,11 @@ class Reduce(Operation):
 
     @property
     def reads(self) -> list[View]:
+        """The views it reads."""
         return [self.operand]
 
     def describe(self) -> str:
+        """What it does, as text."""
         return f"{self.kind} of {self.operand.value.label} over {list(self.axes)}" + (
             f" / {self.divisor:g}" if self.divisor != 1 else ""
         )
@@ -188,9 +199,11 @@ class Gemm(Operation):
 
     @property
     def reads(self) -> list[View]:
+        """The views it reads."""
         return [self.a, self.b]
 
     def describe(self) -> str:
+        """What it does, as text."""
         return f"{self.a.value.label}{list(self.a.shape)} @ {self.b.value.label}{list(self.b.shape)}"
 
 
@@ -207,9 +220,11 @@ class Collect(Operation):
 
     @property
     def reads(self) -> list[View]:
+        """The views it reads."""
         return [*([self.base] if self.base is not None else []), self.part, *(term.index for term in self.terms)]
 
     def describe(self) -> str:
+        """What it does, as text."""
         return f"{'add' if self.add else 'put'} {self.part.value.label} into {'zeros' if self.base is None else self.base.value.label}"
 
 
@@ -223,9 +238,11 @@ class Update(Operation):
 
     @property
     def reads(self) -> list[View]:
+        """The views it reads."""
         return list(self.operands.values())
 
     def describe(self) -> str:
+        """What it does, as text."""
         return "update of " + ", ".join(view.value.label for view in self.operands.values())
 
 
@@ -239,9 +256,11 @@ class Draw(Operation):
 
     @property
     def reads(self) -> list[View]:
+        """The views it reads."""
         return []
 
     def describe(self) -> str:
+        """What it does, as text."""
         return f"random mask number {self.number}"
 
 

@@ -31,6 +31,7 @@ class Table:
     entries: list[tuple[str, Any]] = field(default_factory=list)
 
     def place(self, kind: str, what: Any) -> int:
+        """Add an entry; returns its number."""
         self.entries.append((kind, what))
         return len(self.entries) - 1
 
@@ -74,12 +75,14 @@ class Program:
             self.home(write.value, f"p_{source.label}", self.is_last(source, write.value))
 
     def home(self, value: Value, pointer: str, direct: bool) -> None:
+        """Let a value lie, or be copied, where a pointer points."""
         if direct and value.source is None and value.number not in self.homes:
             self.homes[value.number] = pointer
         else:
             self.copies.append((pointer, value))
 
     def value_of(self, source: Source) -> Value:
+        """The value of a source."""
         return next(value for value in self.graph.sources if value.source is source)
 
     def is_last(self, source: Value, value: Value) -> bool:
@@ -137,6 +140,7 @@ class Program:
         return self.text
 
     def header(self, functions: set[str]) -> str:
+        """The head of the module."""
         origin: dict[str, list[str]] = {}
         for word in sorted({*functions, "data", "release", "restore", "offset"}):
             if word in language.WORDS:
@@ -145,9 +149,11 @@ class Program:
             f"from jitgrad._kernels.{module} import {', '.join(words)}\n" for module, words in sorted(origin.items())
         )
         return ('"""A compiled function, written by jitgrad."""\n\nfrom __future__ import annotations\n\nimport numpy as np\n'
-                f"{imports}from jitgrad._kernels.program import {', '.join(PROGRAM_WORDS)}\n\nf4 = np.float32\nf8 = np.float64\ni8 = np.int64\nu1 = np.uint8\nu8 = np.uint64\n\n\n")  # fmt: skip
+                f"{imports}from jitgrad._kernels.program import {', '.join(PROGRAM_WORDS)}\n\n"
+                "f4 = np.float32\nf8 = np.float64\ni8 = np.int64\nu1 = np.uint8\nu8 = np.uint64\n\n\n")  # fmt: skip
 
     def argument_count(self) -> int:
+        """How many tensors the program is handed."""
         return len(self.arguments())
 
     def arguments(self) -> list[Value]:
@@ -194,10 +200,10 @@ class Program:
         readers = [value for value in self.arguments() if value not in targets]
         if not targets or not readers:
             return []
-        first = [
-            (self.table.place("captured", value.source), self.table.place("size", value.numel * value.dtype.itemsize))
-            for value in targets
-        ][0][0]
+        first = len(self.table.entries)
+        for value in targets:
+            self.table.place("captured", value.source)
+            self.table.place("size", value.numel * value.dtype.itemsize)
         lines = [
             f"for k in range({len(targets)}):",
             f"    low = table[{first} + 2 * k]",

@@ -17,8 +17,9 @@ from .graph import Graph
 from .operations import Collect, Gemm, Map, Operation, Reduce, Unsupported, Update, Value, View
 
 WIDE = 8  # columns from which a loop over rows is as good as a flat one
-_DEAR = frozenset({"exp", "log", "tanh", "sigmoid", "erf", "erfc", "sin", "cos", "tan", "pow", "log1p", "expm1", "softplus", "logsigmoid", "sqrt", "rsqrt",
-                   "div", "exp2", "log2", "log10", "sinh", "cosh", "asin", "acos", "atan", "atan2", "hypot", "logaddexp", "xlogy"})  # fmt: skip
+_DEAR = frozenset({"exp", "log", "tanh", "sigmoid", "erf", "erfc", "sin", "cos", "tan", "pow", "log1p", "expm1", "softplus", "logsigmoid", "sqrt",
+                   "rsqrt", "div", "exp2", "log2", "log10", "sinh", "cosh", "asin", "acos", "atan", "atan2", "hypot", "logaddexp",
+                   "xlogy"})  # fmt: skip
 
 
 @dataclass(eq=False)
@@ -89,6 +90,7 @@ class Schedule:
         return [op for op in self.graph.operations if id(op) in needed]
 
     def is_stored(self, value: Value) -> bool:
+        """Whether a value lies in memory."""
         return not isinstance(value.op, Map) or value.number in self.stored
 
     def must_store(self) -> None:
@@ -118,6 +120,7 @@ class Schedule:
         return found
 
     def find_leaves(self, view: View) -> tuple[View, ...]:
+        """The stored values below a read."""
         value = view.value
         op = value.op
         if not isinstance(op, Map) or value.number in self.stored:
@@ -135,6 +138,7 @@ class Schedule:
 
     # ---- groups
     def build(self) -> None:
+        """Schedule all that is computed once."""
         self.groups: list[Group] = []
         self.reduced = self.find_reduced()
         self.sinks: dict[int, Sink] = {}
@@ -190,6 +194,7 @@ class Schedule:
         return stage
 
     def append(self, sink: Sink, space: Space | None) -> None:
+        """Begin a group."""
         opaque = space is None or space.role == "nest"
         flat = space is not None and space.rows == 1
         group = Group(
@@ -202,6 +207,7 @@ class Schedule:
         self.join(sink, group, space, 0)
 
     def join(self, sink: Sink, group: Group, space: Space | None, stage: int) -> None:
+        """Put a sink into a group."""
         sink.space, sink.group, sink.stage = space, group.number, stage
         group.sinks.append(sink)
 

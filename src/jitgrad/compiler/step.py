@@ -66,6 +66,7 @@ class Compiled:
         self.pending: threading.Thread | None = None
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Call the program of the version used last, if it fits; see `find`."""
         version = self.latest
         if version is not None and not kwargs and len(args) == version.plain_arguments:
             result = version.enter(*args)
@@ -139,6 +140,7 @@ class Compiled:
         return call
 
     def signature(self, tensors: list[Any], spec: Any) -> Any:
+        """What eager calls are known by."""
         try:
             hash(spec)
         except TypeError:
@@ -148,6 +150,7 @@ class Compiled:
     def build(
         self, tracer: Tracer, tensors: list[Any], result: Any, guards: Guards, spec: Any, derivative: Derivative | None
     ) -> None:
+        """Schedule all that is computed once."""
         name = "".join(c if c.isalnum() else "_" for c in getattr(self.function, "__name__", "step"))
         version = Version(f"step_{name.strip('_') or 'x'}", tracer, tensors, result, guards, spec, derivative)
         version.plain_arguments = len(tensors) if spec == ((tuple), *_plain(len(tensors))) else -1
@@ -167,6 +170,7 @@ class Compiled:
         self.latest = version
 
     def give_up(self, signature: Any, why: str) -> None:
+        """Run eagerly from now on, and say why."""
         self.eager[signature] = why
         if why not in self.history:
             self.history.append(why)

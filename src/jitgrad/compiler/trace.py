@@ -77,6 +77,7 @@ class Tracer(Memory):
             self.broken = why + (f" ({line})" if line else "")
 
     def active(self) -> bool:
+        """Whether calls are recorded."""
         return not (self.broken or self.paused)
 
     def call(self, run: Callable[..., Any], op: Any, inputs: Any, statics: Any) -> Any:
@@ -100,6 +101,7 @@ class Tracer(Memory):
         return results
 
     def lower(self, op: Any, inputs: Sequence[Any], statics: Sequence[Any]) -> Any:
+        """An op's form in the graph; None for a view."""
         graph = self.graph
         if isinstance(op, Elementwise):
             statics = statics or tuple(op.defaults[name] for name in op.statics)
@@ -125,6 +127,7 @@ class Tracer(Memory):
         return function(graph, given_views, given, op)
 
     def statics(self, op: Any, statics: Sequence[Any]) -> dict[str, Any]:
+        """An op's other arguments by name."""
         if isinstance(op, Adjoint):
             call: Any = statics[0]
             given = dict(zip(call.op.statics, call.statics, strict=True))
@@ -200,7 +203,9 @@ class Tracer(Memory):
                 if id(node.grad.array) not in self.known:
                     self.adopt(node.grad.array, self.view(grad))
             elif node.grad is held:
+                unseen = id(held.array) not in self.known
                 before, shape = self.view(held), held.array.shape
+                self.known[id(held.array)].count -= unseen  # it was met after this very write
                 total = self.graph.map(
                     "grad", var("x") + var("y"), {"x": before, "y": self.view(grad)}, shape, held.array.dtype
                 )
@@ -209,6 +214,7 @@ class Tracer(Memory):
             self.give_up(str(why))
 
     def leaf(self, node: Any, cleared: bool, before: Any) -> None:
+        """Note what first happened to a leaf's gradient."""
         if id(node) not in self.leaves:
             self.leaves[id(node)] = LeafGrad(node, cleared, before)
 
@@ -258,6 +264,7 @@ class Tracer(Memory):
                 self.give_up(str(why))
 
     def record_update(self, optimizer: Any, group: Any, recipe: Any, active: Sequence[Any], before: Any) -> None:
+        """Put an optimizer's update into the graph."""
         place = len(self.recipes)
         counts = [float(optimizer.state[p]["step"].array) if recipe.counts else 0.0 for p in active]
         classes = list(dict.fromkeys(counts))  # parameters that have made as many steps go on together

@@ -15,6 +15,7 @@ from .._engine.node import RELEASED, Node
 from .._kernels import store
 from .._tensor.base import AccumulateGrad, TensorBase, version_of, wrap
 from .._tensor.nodes import second_time
+from .._tensor.saved import count_of
 from . import entry
 from .derivative import Derivative
 from .entry import FAILED
@@ -31,12 +32,15 @@ class Done(Node):
     arity: ClassVar[int] = -1
 
     def edges(self) -> tuple[Node | None, ...]:
+        """None."""
         return ()
 
     def apply(self, grad: Any, keep: bool) -> Any:
+        """There is nothing to run."""
         second_time()
 
     def call(self, grads: tuple[Any, ...], keep: bool, create_graph: bool) -> Sequence[Any]:
+        """There is nothing to run."""
         second_time()
         return ()
 
@@ -77,7 +81,10 @@ class Version:
         leaves = [leaf for leaf in tracer.leaves.values() if id(leaf.node) not in made]
         if any(id(leaf.node) not in outside and leaf.node.grad is not None for leaf in leaves):
             raise Unsupported("a gradient flows to a tensor that the function does not read")
-        self.cleared = [leaf.node for leaf in leaves if leaf.cleared and leaf.node.grad is None]
+        nodes = [x.fn for x in arguments]
+        cleared = [leaf.node for leaf in leaves if leaf.cleared and leaf.node.grad is None]
+        self.cleared = [node for node in cleared if not any(node is fn for fn in nodes)]
+        self.cleared_arguments = [k for k, fn in enumerate(nodes) if any(fn is node for node in cleared)]
         self.leaves = [leaf for leaf in leaves if leaf.node.grad is not None and leaf.node.grad is not leaf.before]
         self.added = [
             (leaf.node, self.grad_source(tracer, leaf))
@@ -99,8 +106,7 @@ class Version:
         for tensor in [source.tensor for source in self.sources]:
             if tensor.fn is not None and type(tensor.fn) is not AccumulateGrad:
                 raise Unsupported("a tensor from outside has a history of its own")
-        writes = tracer.roots
-        self.writes = [(root.source, root.writes) for root in writes if root.source is not None and root.writes]
+        self.writes = self.writes_of(tracer)
         self.kernel: Callable[..., int] = lambda *_: -1
         self.numbers = np.zeros(max(len(self.program.numbers), 1))
         self.arena = np.empty(self.program.arena + 64, np.uint8)
@@ -111,6 +117,13 @@ class Version:
         self.hyper_last: list[Any] = [None] * len(self.hyper)
         self.read_hyper()
         self.grad_arrays: list[Any] = []
+
+    def writes_of(self, tracer: Tracer) -> list[tuple[Source, int]]:
+        """How often each tensor from outside was written; all of it must have been seen by the tracer."""
+        outside = [(root.source, root) for root in tracer.roots if root.source is not None and root.source.tensor is not None]
+        if any(count_of(source.tensor) != root.count + root.writes for source, root in outside):
+            raise Unsupported("a tensor is written by something that is no op")
+        return [(source, root.writes) for source, root in outside if root.writes]
 
     def grad_source(self, tracer: Tracer, leaf: Any) -> Source:
         """Where the gradient that a leaf had before, and that was added to, is read."""
@@ -258,6 +271,7 @@ class Version:
         self.new_grads()
 
     def address(self, kind: str, what: Any) -> int:
+        """Where an element of a stored value lies."""
         if kind == "size":
             return int(what)
         if kind == "grad":
@@ -376,6 +390,7 @@ class Version:
 
     @property
     def digest(self) -> str:
+        """A short name for the program."""
         return hashlib.sha256(self.text.encode()).hexdigest()[:12]
 
 
