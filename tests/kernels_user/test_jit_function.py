@@ -308,6 +308,55 @@ def test_a_write_to_a_saved_input_is_noticed(call):
         y.sum().backward()
 
 
+@pytest.mark.parametrize("call", [1, 2])
+def test_a_write_to_a_saved_input_that_takes_no_gradient_is_noticed(call):
+    def backward(grad, x, index, y):
+        g = np.zeros_like(x)
+        for i in range(index.size):
+            g[index[i]] += grad[i]
+        return g
+
+    take = jit_function(lambda x, index: x[index], backward, name="take")
+    for _ in range(call):
+        x, index = tensor([1.0, 2.0]), jitgrad.tensor([1, 1])
+        y = take(x, index)
+    index.zero_()
+    with pytest.raises(RuntimeError, match=r"\[torch.LongTensor \[2\]\] is at version 1; expected version 0"):
+        y.sum().backward()
+
+
+def test_a_gradient_that_is_not_given_stops_the_run_below():
+    op = jit_function(lambda a, b: a + b, lambda grad, a, b, out: (grad * 1.0, None), name="half")
+    for _ in range(2):
+        a, b = tensor([1.0]), tensor([1.0])
+        op(a, b * 2.0).sum().backward()
+        assert a.grad.tolist() == [1.0]
+        assert b.grad is None
+    b = tensor([1.0])
+    seen = []
+    c = b * 2.0
+    c.register_hook(seen.append)
+    op(a, c).sum().backward()
+    assert seen == []
+
+
+def plain_helper(x):
+    return deeper(x) + 1.0
+
+
+def deeper(x):
+    return 2.0 * x
+
+
+def test_plain_functions_that_it_calls_are_compiled_too():
+    op = jit_function(lambda x: plain_helper(x), lambda grad, x, y: deeper(grad), name="helped")
+    x = tensor([1.0, 2.0])
+    y = op(x)
+    assert y.tolist() == [3.0, 5.0]
+    y.sum().backward()
+    assert x.grad.tolist() == [2.0, 2.0]
+
+
 def test_a_write_to_a_saved_result_is_noticed_and_to_an_unread_one_allowed():
     exp = jit_function(lambda x: np.exp(x), lambda grad, x, y: grad * y, name="myexp")
     x = tensor([1.0])
@@ -497,6 +546,9 @@ def test_gradients_that_share_memory_are_told_apart():
         ga, gb = jitgrad.autograd.grad(op(a, b).sum(), (a, b))
         ga.zero_()
         assert gb.tolist() == [1.0, 1.0]
+        op(a, b).sum().backward()
+        a.grad.zero_()
+        assert b.grad.tolist() == [1.0, 1.0]
 
 
 @numba.njit

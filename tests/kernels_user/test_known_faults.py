@@ -171,15 +171,19 @@ def test_a_first_call_from_four_threads_at_once():
 # ---- caches
 LIB = """
     import numba
+    import deep
+
+    @numba.njit(cache=True)
+    def middle(x):
+        return deep.inner(x)
+    """
+DEEP = """
+    import numba
     FACTOR = 2.0
 
     @numba.njit(cache=True)
     def inner(x):
         return x * {factor}
-
-    @numba.njit(cache=True)
-    def middle(x):
-        return inner(x)
     """
 USE = """
     import numpy as np
@@ -199,14 +203,16 @@ USE = """
 
 @needs_compiler
 def test_a_callee_of_a_callee_that_changes_in_another_file(tmp_path):
+    (tmp_path / "lib.py").write_text(textwrap.dedent(LIB))
     for factor, expected in (("2.0", "3.0"), ("100.0", "101.0"), ("2.0", "3.0"), ("FACTOR * 4", "9.0")):
-        (tmp_path / "lib.py").write_text(textwrap.dedent(LIB).format(factor=factor))
+        (tmp_path / "deep.py").write_text(textwrap.dedent(DEEP).format(factor=factor))
         assert run(USE, tmp_path) == [" ".join([expected] * 3)]
 
 
 @needs_compiler
 def test_the_second_process_finds_what_the_first_compiled(tmp_path):
-    (tmp_path / "lib.py").write_text(textwrap.dedent(LIB).format(factor="2.0"))
+    (tmp_path / "lib.py").write_text(textwrap.dedent(LIB))
+    (tmp_path / "deep.py").write_text(textwrap.dedent(DEEP).format(factor="2.0"))
     run(USE, tmp_path)
 
     def stored():
