@@ -48,8 +48,8 @@ def test_compile_step():
 
 
 def test_every_example_is_tested():
-    tests = "".join(path.read_text() for path in Path(__file__).parent.glob("test_*.py"))
-    assert [path.name for path in EXAMPLES.glob("*.py") if f'run("{path.name}")' not in tests] == []
+    tests = "".join(path.read_text(encoding="utf-8") for path in Path(__file__).parent.glob("test_*.py"))
+    assert [path.name for path in EXAMPLES.glob("*.py") if f'"{path.stem}' not in tests] == []
 
 
 @pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*.py")), ids=lambda path: path.name)

@@ -17,11 +17,13 @@ class Settings:
     jit: compile kernels; off, they run as plain Python. (`JITGRAD_JIT`, default on)
     cache_dir: folder of generated kernels, None for the default place. (`JITGRAD_CACHE_DIR`)
     bounds_check: kernels check every index they read or write; for debugging. (`JITGRAD_BOUNDSCHECK`, default off)
+    keep_memory: freed memory stays with the process, up to a bound. (`JITGRAD_KEEP_MEMORY`, default on)
     """
 
     jit: bool = True
     cache_dir: str | None = None
     bounds_check: bool = False
+    keep_memory: bool = True
 
 
 def _flag(environment: Mapping[str, str], name: str, default: bool) -> bool:
@@ -40,6 +42,7 @@ def read_settings(environment: Mapping[str, str]) -> Settings:
         jit=_flag(environment, "JITGRAD_JIT", True),
         cache_dir=environment.get("JITGRAD_CACHE_DIR") or None,
         bounds_check=_flag(environment, "JITGRAD_BOUNDSCHECK", False),
+        keep_memory=_flag(environment, "JITGRAD_KEEP_MEMORY", True),
     )
 
 

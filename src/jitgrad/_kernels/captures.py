@@ -285,19 +285,51 @@ def digest(function: Function, words: Sequence[Any]) -> str:
 # ---- copies
 def rebound(function: Function, replace: Callable[[Any, str], Any]) -> Function:
     """The same function reading `replace(value, name)` for every outer name; attributes of modules are not touched."""
-    scope = dict(function.__globals__)
     names = {chain[0] for cell, chain in _chains(function) if not cell}
+    found = {}
     for name in names:
         try:
-            scope[name] = replace(_first(function, name, False)[0], name)
+            found[name] = replace(_first(function, name, False)[0], name)
         except KeyError:
             continue
+    return _copied(function, found, replace)
+
+
+def relinked(function: Function, replace: Callable[[Any, str], Any]) -> Function:
+    """The same function calling `replace(callee, name)` for every function it calls, also where that is an attribute of a module."""
+    found: dict[str, Any] = {}
+    for read in reads(function):
+        if read.library or plain_function(read.value) is None:
+            continue
+        value = replace(read.value, read.name)
+        root, *attributes = read.name.split(".")
+        if not attributes:
+            found[root] = value
+        elif value is not read.value and root in function.__globals__:
+            place = found[root] = _module_like(found.get(root, function.__globals__[root]))
+            for attribute in attributes[:-1]:
+                inner = place.__dict__[attribute] = _module_like(place.__dict__[attribute])
+                place = inner
+            place.__dict__[attributes[-1]] = value
+    return _copied(function, found, replace)
+
+
+def _module_like(module: types.ModuleType) -> types.ModuleType:
+    """A module with the same contents, to be changed."""
+    copy = types.ModuleType(module.__name__)
+    copy.__dict__.update(module.__dict__)
+    return copy
+
+
+def _copied(function: Function, names: dict[str, Any], replace: Callable[[Any, str], Any]) -> Function:
+    """The function over other globals, its cells replaced."""
     cells = []
     for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
         try:
             cells.append(types.CellType(replace(cell.cell_contents, name)))
         except ValueError:  # not filled yet
             cells.append(cell)
+    scope = {**function.__globals__, **names}
     copy = types.FunctionType(function.__code__, scope, function.__name__, function.__defaults__, tuple(cells) or None)
     copy.__kwdefaults__, copy.__qualname__, copy.__module__ = (
         function.__kwdefaults__,

@@ -17,6 +17,7 @@ from .._core.locks import forking_lock
 from .._core.meta import Entry, register, table
 from .._core.settings import settings
 from . import language
+from .allocator import keep_freed_memory
 
 Function = Callable[..., Any]
 REASSOCIATE: Final = frozenset({"reassoc", "nsz"})
@@ -89,6 +90,7 @@ class Kernel:
             return quiet(self.plain(dtype))
         from . import jit, store  # numba enters here, at the first kernel of the process
 
+        keep_freed_memory()
         module, on_disk = store.load(f"{self.name}_{dtype.name}", self.source(dtype))
         function = getattr(module, self.name)
         COMPILED.append(f"{self.name}_{dtype.name}")

@@ -20,7 +20,7 @@ import numpy as np
 
 from .._core.errors import KernelError
 from .._core.settings import settings
-from .captures import Function, Unknown, digest, plain_function, rebound
+from .captures import Function, Unknown, digest, plain_function, relinked
 from .reasons import READONLY, compile_error, place_in_traceback, write_error
 from .registry import COMPILED
 
@@ -205,10 +205,10 @@ def linked(function: Function) -> Function:
         if inner not in done:
             done[inner] = None
             options = options_of(value) | ({"boundscheck": True} if settings.bounds_check else {})
-            done[inner] = numba.njit(**options)(rebound(inner, replace))
+            done[inner] = numba.njit(**options)(relinked(inner, replace))
         return value if done[inner] is None else done[inner]
 
-    return rebound(function, replace)
+    return relinked(function, replace)
 
 
 def uncompiled(function: Function, arguments: Sequence[Argument], mutates: frozenset[int]) -> Entry:
@@ -221,10 +221,10 @@ def uncompiled(function: Function, arguments: Sequence[Argument], mutates: froze
             return value
         if inner not in done:
             done[inner] = inner
-            done[inner] = rebound(inner, replace)
+            done[inner] = relinked(inner, replace)
         return done[inner]
 
-    plain = rebound(function, replace)
+    plain = relinked(function, replace)
     guarded = [place for place, argument in enumerate(arguments) if argument.dtype is not None and place not in mutates]
 
     def call(*given: Any) -> Any:

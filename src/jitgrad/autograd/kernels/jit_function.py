@@ -19,7 +19,7 @@ from ..._engine import anomaly, modes, versions
 from ..._engine.node import Port, next_number
 from ..._kernels.captures import Read, all_reads, changed
 from ..._kernels.user import Argument, forked
-from ..._tensor.base import TensorBase, wrap
+from ..._tensor.base import ODD, TensorBase, wrap
 from ..._tensor.elementwise import counter_of, recording
 from ..._tensor.saved import pack
 from ..._tensor.views import edge_of, mark_inference
@@ -93,7 +93,9 @@ class JitFunction:
         if named or len(args) != self._count:
             args = bind(self._contract, args, named)
         plan = self._plans.get(
-            tuple([x.meta if isinstance(x, TensorBase) and x.rare is None else type(x) for x in args])
+            tuple(
+                [x.meta if isinstance(x, TensorBase) and (x.rare is None or x.rare is ODD) else type(x) for x in args]
+            )
         )
         if plan is None or modes.SPECIAL or (self._watched and changed(self._watched)):
             return self.general(args)
@@ -194,7 +196,7 @@ class JitFunction:
             plan = self._signatures.get(key)
             if plan is None:
                 plan = self._signatures[key] = self.make(args, call)
-            if plan.simple and all(type(x) in NUMBERS or (isinstance(x, TensorBase) and x.rare is None) for x in args):
+            if plan.simple and all(type(x) in NUMBERS or is_plain(x) for x in args):
                 if len(self._plans) >= _LIMIT:
                     self._plans.clear()
                 self._plans[tuple([x.meta if isinstance(x, TensorBase) else type(x) for x in args])] = plan
@@ -251,6 +253,11 @@ class JitFunction:
             note(node, place, results[len(mutates) + place - plan.count])
         if modes.SPECIAL:
             watch(node, plan, args, results)
+
+
+def is_plain(x: Any) -> bool:
+    """Whether an argument is a C-contiguous tensor whose Meta says all that a call depends on."""
+    return isinstance(x, TensorBase) and (x.rare is None or x.rare is ODD) and x.array.flags.c_contiguous
 
 
 def note(node: Any, place: int, tensor: Any) -> None:
