@@ -40,6 +40,13 @@ def test_a_wrong_gradient():
         opcheck(op, x(), 0.5, skip=only("gradient"))
 
 
+def test_positions_are_not_cut_off():
+    op = jit_function(lambda x, k: x[k], lambda grad, x, k, y: np.ones_like(x), name="take")
+    found = failing(op, x(), jitgrad.tensor([3, 0]), skip=only("gradient", "size 0"))
+    assert found["gradient"].input == "float64[4] [ 0.5 , -1.  ,  2.  ,  0.25], int64[2] [3, 0]"
+    assert "size 0" not in found
+
+
 def test_a_wrong_second_derivative():
     op = make_scan()
     op.double_backward(lambda grad, x, decay, y: grad * x)  # the value of a first gradient does not come from here

@@ -186,7 +186,7 @@ class OneEdge(KernelNode):
             self.check()
         if not keep:
             self.values = RELEASED
-        result = back(grad[()] if self.plan.number else grad, *values)
+        result = back(grad, *values)
         if result.shape != self.e0.meta.shape:
             self.plan.wrong_shape(0, result, self.e0.meta)
         return result
@@ -220,7 +220,7 @@ class TwoEdges(KernelNode):
             self.check()
         if not keep:
             self.values = RELEASED
-        first, second = back(grad[()] if self.plan.number else grad, *values)
+        first, second = back(grad, *values)
         if self.e0 is None:
             first = None
         elif first.shape != self.e0.meta.shape:
