@@ -1,8 +1,12 @@
 """The public face of autograd."""
 
+import importlib
+from types import ModuleType
+from typing import TYPE_CHECKING
+
 from .._tensor.backward import backward, grad
 from .._tensor.saved import SavedTensor
-from . import function, functional, grad_mode, graph
+from . import function, grad_mode
 from .anomaly_mode import detect_anomaly, set_detect_anomaly
 from .function import Function, NestedIOFunction
 from .grad_mode import (
@@ -15,6 +19,9 @@ from .grad_mode import (
 )
 from .gradcheck import gradcheck, gradgradcheck
 from .variable import Variable
+
+if TYPE_CHECKING:
+    from . import functional, graph
 
 __all__ = [
     "Function",
@@ -38,3 +45,12 @@ __all__ = [
     "set_grad_enabled",
     "set_multithreading_enabled",
 ]
+
+_LATE = ("functional", "graph")  # what few programs use costs `import jitgrad` nothing
+
+
+def __getattr__(name: str) -> ModuleType:
+    """Import a submodule at its first use."""
+    if name in _LATE:
+        return importlib.import_module(f"{__name__}.{name}")
+    raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
