@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import jitgrad
+from jitgrad._ops import load_all
 from jitgrad._ops.kinds import OPS, General, Linear
 from jitgrad.nn import functional as F
 
@@ -80,6 +81,7 @@ CASES["_dropout"] = [(same_dropout, X)]
 
 
 def test_none_is_left_out():
+    load_all()
     fused = {name for name, op in OPS.items() if isinstance(op, General) and not isinstance(op, Linear) and op.accelerator is not None}
     here = {name for name in fused if OPS[name].function.__module__.rpartition(".")[2] in FAMILIES}
     assert here == set(CASES)

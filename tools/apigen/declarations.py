@@ -3,8 +3,11 @@
 from collections.abc import Iterable
 from typing import Final, TypeAlias
 
+from jitgrad._ops import load_all
 from jitgrad._ops.kinds import FACES, OPS, Face
 from jitgrad._ops.maps import Elementwise
+
+load_all()
 
 Item: TypeAlias = Elementwise | Face
 

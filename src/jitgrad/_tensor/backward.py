@@ -12,7 +12,7 @@ from .._engine import fast, modes
 from .._engine.node import LEAF, Node, target
 from .._engine.reentry import run_at_depth
 from .._engine.run import Run
-from .._ops.joining import stack
+from .._ops import joining
 from .base import TensorBase, wrap
 from .edges import GradientEdge
 from .views import edge_of
@@ -130,7 +130,7 @@ def batched(edges: list[Output], seeds: Sequence[tuple[Node, int, Any]], keep: b
     """One run per gradient along the first axis; the results stacked."""
     (count,) = {grad.meta.shape[0] for _, _, grad in seeds if grad is not None} or {0}
     rows = [capture(edges, [(node, index, grad[k]) for node, index, grad in seeds], keep or k < count - 1, create_graph) for k in range(count)]
-    return [None if parts[0] is None else stack(parts) for parts in zip(*rows, strict=True)]
+    return [None if parts[0] is None else joining.stack(parts) for parts in zip(*rows, strict=True)]
 
 
 # ---- arguments

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from .._engine import modes
-from .._ops.joining import stack
+from .._ops import joining
 from ._functional_checks import (
     Tensors,
     as_tensors,
@@ -133,7 +133,7 @@ def rows_of(output: Any, index: int, inputs: Tensors, create_graph: bool, strict
                                    "when create_graph=True.")  # fmt: skip
             columns[which].append(zeros_like(x) if part is None else part)
     shapes = [(*output.meta.shape, *x.meta.shape) for x in inputs]
-    return tuple(stack(column).reshape(shape) if column else x.new_zeros(shape)
+    return tuple(joining.stack(column).reshape(shape) if column else x.new_zeros(shape)
                  for column, shape, x in zip(columns, shapes, inputs, strict=True))  # fmt: skip
 
 
