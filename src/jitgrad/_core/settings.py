@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 _OFF = frozenset({"0", "off", "false", "no"})
 _ON = frozenset({"1", "on", "true", "yes"})
 
 
-@dataclass(frozen=True, slots=True)
-class Settings:
+class Settings(NamedTuple):
     """What the environment asks for.
 
     jit: compile kernels; off, they run as plain Python. (`JITGRAD_JIT`, default on)

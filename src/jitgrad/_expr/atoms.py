@@ -12,8 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from . import scalar as s
 from .node import Expr, apply, const, topological
@@ -25,8 +24,7 @@ TangentRule: TypeAlias = Callable[[Expr, tuple[Expr, ...], tuple[Tangent, ...]],
 REAL, INTEGER, CONDITION = "r", "i", "c"
 
 
-@dataclass(frozen=True, slots=True)
-class Atom:
+class Atom(NamedTuple):
     """One primitive.
 
     name: its `Expr.op`. takes, gives: one letter per operand and for the result, 'r' a number, 'i' an integer, 'c' a condition.

@@ -10,7 +10,7 @@ import keyword
 import math
 import re
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from .atoms import ATOMS, CONDITION, REAL, is_condition, lower_powers
 from .node import Expr, topological
@@ -56,8 +56,7 @@ _SHELL_NAMES = re.compile(r"[tq]\d+|out\d+|(in|p|s|step|base|outer)_\w*|.*_")
 RESERVED = frozenset({*keyword.kwlist, *ATOMS, *_SHELL_WORDS})
 
 
-@dataclass(frozen=True, slots=True)
-class Body:
+class Body(NamedTuple):
     """Straight-line code.
 
     statements: one assignment per line, in order. results: for each output, the spelling of its value.

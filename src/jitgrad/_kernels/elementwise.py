@@ -11,8 +11,7 @@ import functools
 import operator
 import re
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -24,6 +23,7 @@ Source: TypeAlias = tuple[str, set[str]]  # the function's text, and the words o
 
 _INDENT = "    "
 ANGLES: Final = frozenset({"sin", "cos", "tan"})
+FOREIGN: Final = "u_"  # how the names of functions of users begin (`opaque.py`)
 FAR: Final = 2.0**20  # the formulas of `vector/angle.py` hold for smaller angles
 
 
@@ -40,8 +40,7 @@ def spec_of(
     return arrays + "s" * len(params) + gives(outputs, conditions).replace("c", "m").replace("r", "b")
 
 
-@dataclass(frozen=True)
-class _Map:
+class _Map(NamedTuple):
     """What both shells know of a kernel.
 
     used: the inputs that the outputs depend on. guard: the code that finds angles too large for the fast formulas, None
@@ -69,6 +68,12 @@ class _Map:
         if self.guard is not None:
             found |= self.guard.functions | {f"{angle}_far" for angle in ANGLES & found}
         return found
+
+    @property
+    def release(self) -> str:
+        """The line that lets the GIL go; a function of the user's may raise, which takes the GIL and leaves no time to take it back."""
+        foreign = any(name.startswith(FOREIGN) for name in self.body.functions)
+        return f"token = release({0 if foreign else 'n'})"
 
     def loads(self, index: Callable[[str], str]) -> dict[str, str]:
         """For each used input the line that loads its element; `index` spells where that is."""
@@ -142,7 +147,7 @@ def flat_source(
     """One loop over arrays of one size."""
     kernel = _prepare(name, outputs, inputs, params, conditions)
     loop = kernel.loop("for k in range(n):", list(kernel.loads(lambda _: "k").values()), "k")
-    lines = ["n = size(out0)", *kernel.setup, "token = release(n)", *loop, "restore(token)"]
+    lines = ["n = size(out0)", *kernel.setup, kernel.release, *loop, "restore(token)"]
     return _text(kernel.header, lines), kernel.words
 
 
@@ -171,7 +176,7 @@ rows = 1
 if first > 0:
     first -= 1
     rows = dim(out0, first)
-token = release(n)
+{release}
 k = 0
 for block in range(n // (cols * rows)):
     rest = block
@@ -194,6 +199,7 @@ def strided_source(
     used = kernel.used
     head = _STRIDED_HEAD.format(
         setup="\n".join(kernel.setup),
+        release=kernel.release,
         zero="\n".join(f"step_{x} = outer_{x} = 0" for x in used),
         outer=_lines((f"outer_{x} = step(in_{x}, first - 1, rank)" for x in used), 2),
         take=_lines((f"step_{x} = outer_{x}" for x in used), 3),

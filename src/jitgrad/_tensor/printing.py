@@ -9,16 +9,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
 from .._core.dtypes import bool_, default_dtype, dtype, int64
 
 
-@dataclass(frozen=True, slots=True)
-class PrintOptions:
+class PrintOptions(NamedTuple):
     """precision: digits after the point. threshold: more elements than this are summarised to `edgeitems` per edge.
 
     linewidth: where lines break. sci_mode: scientific notation always, never, or (None) when the values ask for it.
@@ -66,14 +64,14 @@ def set_printoptions(
 
 def get_printoptions() -> dict[str, Any]:
     """The options in force, as arguments for `set_printoptions`."""
-    return asdict(_options)
+    return _options._asdict()
 
 
 @contextmanager
 def printoptions(**options: Any) -> Iterator[None]:
     """Options for the length of a `with` block; arguments of `set_printoptions`."""
     global _options
-    before = replace(_options)
+    before = _options
     set_printoptions(**options)
     try:
         yield
