@@ -74,6 +74,7 @@ __all__ = [
     "flat_indexing",
     "indexing",
     "joining",
+    "load_all",
     "losses",
     "matmul",
     "normalization",
@@ -94,11 +95,10 @@ __all__ = [
     "statistics",
     "transcendental",
     "views",
-    "load_all",
 ]
 
 
 def load_all() -> None:
     """Load every family, so that `kinds.OPS` and `kinds.FACES` are complete."""
-    for name in __all__[:-1]:
+    for name in sorted({*__all__} - {"load_all"}):
         importlib.import_module(f"{__name__}.{name}")
