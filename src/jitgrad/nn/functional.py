@@ -46,6 +46,7 @@ from ._activations import (
     threshold,
     threshold_,
 )
+from ._composed import bilinear, glu, group_norm, kl_div, pad, rms_norm
 from ._losses import (
     binary_cross_entropy,
     binary_cross_entropy_with_logits,
@@ -59,6 +60,7 @@ from ._losses import (
 
 __all__ = [
     "batch_norm",
+    "bilinear",
     "binary_cross_entropy",
     "binary_cross_entropy_with_logits",
     "celu",
@@ -69,12 +71,15 @@ __all__ = [
     "elu_",
     "embedding",
     "gelu",
+    "glu",
+    "group_norm",
     "hardshrink",
     "hardsigmoid",
     "hardswish",
     "hardtanh",
     "hardtanh_",
     "huber_loss",
+    "kl_div",
     "l1_loss",
     "layer_norm",
     "leaky_relu",
@@ -87,10 +92,12 @@ __all__ = [
     "nll_loss",
     "normalize",
     "one_hot",
+    "pad",
     "prelu",
     "relu",
     "relu6",
     "relu_",
+    "rms_norm",
     "selu",
     "selu_",
     "sigmoid",

@@ -57,7 +57,7 @@ class BackwardHook:
         return watched if isinstance(result, tuple) else watched[0]
 
     def _through_node(
-        self, values: tuple[Any, ...], hook: Callable[[Gradients, Gradients], Gradients | None]
+        self, values: tuple[Any, ...], at: Callable[[Gradients, Gradients], Gradients | None]
     ) -> tuple[tuple[Any, ...], list[int] | None]:
         places = [k for k, value in enumerate(values) if isinstance(value, Tensor)]
         if not any(values[k].requires_grad for k in places):
@@ -66,6 +66,10 @@ class BackwardHook:
         node = next((t.grad_fn for t in fresh if t.grad_fn is not None), None)
         if node is None:  # recording is off
             return values, None
+
+        def hook(grad_input: Gradients, grad_output: Gradients) -> Gradients | None:  # torch's messages call it so
+            return at(grad_input, grad_output)
+
         node.register_hook(hook)
         replaced = list(values)
         for k, tensor in zip(places, fresh, strict=True):
@@ -124,10 +128,10 @@ def _replaced(answer: Any, grads: Gradients, name: str, count: int) -> Gradients
     """What a hook's answer makes of the gradients: None leaves them, a tensor or a tuple takes their place."""
     if answer is None:
         return grads
-    found: Gradients = (answer,) if isinstance(answer, Tensor) else tuple(answer)
+    found = (answer,) if isinstance(answer, Tensor) else answer
     if len(found) != count:
         raise RuntimeError(
             f"Backward {'hook' if name == 'grad_input' else 'pre hook'} returned an invalid number of {name}, "
             f"got {len(found)}, but expected {count}"
         )
-    return found
+    return tuple(found)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..._core.hooks import RemovableHandle, add_hook
 from ..._tensor import Tensor
-from . import _hooks
 from ._backward import BackwardHook
-from ._hooks import HookTable, Marks
+from ._hooks import GlobalHooks, HookTable, Marks
+from ._legacy import hook_node
 
 _MISSING: Any = object()
 
@@ -30,6 +30,14 @@ class Calls:
     # one flag. Handles remove hooks behind its back, so `_call_with_hooks` lowers it when it finds none.
     _hooked = False
 
+    # Whether the hooks in `_backward_hooks` are full ones (None: there were none yet); a module has one kind or the other.
+    _is_full_backward_hook: bool | None = None
+
+    if TYPE_CHECKING:
+
+        @staticmethod
+        def _global_hooks() -> GlobalHooks: ...
+
     def __call__(self, input: Any = _MISSING, /, *args: Any, **kwargs: Any) -> Any:
         # One positional argument is the common call: as a named one it costs 150 ns where *args alone costs 220.
         if self._hooked:
@@ -44,12 +52,13 @@ class Calls:
 
     # ---- the call with hooks ----
     def _call_with_hooks(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        everywhere = self._global_hooks()
         if not self._any_call_hook():
             self.__dict__.pop("_hooked", None)
-            if not _hooks.any_call_hook():
+            if not everywhere.any():
                 Calls._hooked = False
                 return self.forward(*args, **kwargs)
-        call = _HookedCall(self, args, kwargs)
+        call = _HookedCall(self, everywhere, args, kwargs)
         try:
             return call.run()
         except Exception:
@@ -91,10 +100,27 @@ class Calls:
 
         Both are tuples with an entry for each positional input or output, None where it is no tensor. What the hook
         returns, if not None, replaces `grad_input` in what is still to be computed. Neither tuple's tensors may be
-        changed in place.
+        changed in place. RuntimeError where the module has a hook by `register_backward_hook`.
         """
-        self._hooked = True
+        self._choose_kind(full=True)
         return add_hook(self._backward_hooks, hook, prepend=prepend)
+
+    def register_backward_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
+        """Call `hook(module, grad_input, grad_output)` at the node that made the module's (first) output: an older form.
+
+        `grad_input` belongs to that one node, which is the module's input only where `forward` is a single op.
+        RuntimeError where the module has a hook by `register_full_backward_hook`, which is the one to use.
+        """
+        self._choose_kind(full=False)
+        return add_hook(self._backward_hooks, hook)
+
+    def _choose_kind(self, full: bool) -> None:
+        if self._is_full_backward_hook is (not full):
+            raise RuntimeError(
+                "Cannot use both regular backward hooks and full backward hooks on a single Module. Please use only one of them."
+            )
+        self._is_full_backward_hook = full
+        self._hooked = True
 
     def register_full_backward_pre_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
         """Call `hook(module, grad_output)` when the gradients of the module's outputs are known.
@@ -108,8 +134,9 @@ class Calls:
 class _HookedCall:
     """One call of a module that has hooks; its stages run in the order they are written in."""
 
-    def __init__(self, module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    def __init__(self, module: Any, everywhere: GlobalHooks, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         self.module = module
+        self.everywhere = everywhere
         self.args = args
         self.kwargs = kwargs
         self.result: Any = None
@@ -117,8 +144,9 @@ class _HookedCall:
 
     def run(self) -> Any:
         module = self.module
-        backward = (*_hooks.BACKWARD.values(), *module._backward_hooks.values())
-        backward_pre = (*_hooks.BACKWARD_PRE.values(), *module._backward_pre_hooks.values())
+        backward = self._backward_hooks(full=True)
+        backward_pre = (*self.everywhere.backward_pre.values(), *module._backward_pre_hooks.values())
+        at_node = self._backward_hooks(full=False)
         self._run_pre_hooks()
         watcher = None
         if backward or backward_pre:
@@ -134,11 +162,20 @@ class _HookedCall:
                     stacklevel=4,
                 )
             self.result = watcher.watch_outputs(self.result)
+        if at_node:
+            hook_node(module, at_node, self.args, self.result)
         return self.result
+
+    def _backward_hooks(self, full: bool) -> tuple[Callable[..., Any], ...]:
+        everywhere, module = self.everywhere, self.module
+        return (
+            *(everywhere.backward.values() if everywhere.backward_is_full is full else ()),
+            *(module._backward_hooks.values() if module._is_full_backward_hook is full else ()),
+        )
 
     def _run_pre_hooks(self) -> None:
         module = self.module
-        for key, hook in (*_hooks.FORWARD_PRE.items(), *module._forward_pre_hooks.items()):
+        for key, hook in (*self.everywhere.forward_pre.items(), *module._forward_pre_hooks.items()):
             if key not in module._forward_pre_hooks_with_kwargs:
                 answer = hook(module, self.args)
                 if answer is not None:
@@ -154,14 +191,15 @@ class _HookedCall:
             self.args, self.kwargs = answer
 
     def _run_forward_hooks(self) -> None:
-        for key, hook in (*_hooks.FORWARD.items(), *self.module._forward_hooks.items()):
+        for key, hook in (*self.everywhere.forward.items(), *self.module._forward_hooks.items()):
             self._run_forward_hook(key, hook)
 
     def _run_forward_hook(self, key: int, hook: Callable[..., Any]) -> None:
         module = self.module
-        if key in module._forward_hooks_always_called or key in _hooks.FORWARD_ALWAYS:
+        everywhere = self.everywhere
+        if key in module._forward_hooks_always_called or key in everywhere.forward_always:
             self.always_called.add(key)
-        if key in module._forward_hooks_with_kwargs or key in _hooks.FORWARD_WITH_KWARGS:
+        if key in module._forward_hooks_with_kwargs or key in everywhere.forward_with_kwargs:
             answer = hook(module, self.args, self.kwargs, self.result)
         else:
             answer = hook(module, self.args, self.result)
@@ -171,7 +209,7 @@ class _HookedCall:
     def run_always_called(self) -> None:
         """After an exception: the hooks that asked to be called whatever happens and haven't been."""
         for marks, hooks, what in (
-            (_hooks.FORWARD_ALWAYS, _hooks.FORWARD, "global module"),
+            (self.everywhere.forward_always, self.everywhere.forward, "global module"),
             (self.module._forward_hooks_always_called, self.module._forward_hooks, "module"),
         ):
             for key, hook in hooks.items():
@@ -185,33 +223,3 @@ class _HookedCall:
                         f"another error was raised in forward: {error}",
                         stacklevel=4,
                     )
-
-
-# ---- hooks that see every module ----
-def register_module_forward_pre_hook(hook: Callable[..., Any]) -> RemovableHandle:
-    """Call `hook(module, args)` before the `forward` of every module, ahead of the module's own hooks."""
-    Calls._hooked = True
-    return add_hook(_hooks.FORWARD_PRE, hook)
-
-
-def register_module_forward_hook(
-    hook: Callable[..., Any], *, with_kwargs: bool = False, always_call: bool = False
-) -> RemovableHandle:
-    """Call `hook(module, args, output)` after the `forward` of every module, ahead of the module's own hooks."""
-    Calls._hooked = True
-    marks = [_hooks.FORWARD_WITH_KWARGS] if with_kwargs else []
-    if always_call:
-        marks.append(_hooks.FORWARD_ALWAYS)
-    return add_hook(_hooks.FORWARD, hook, *marks)
-
-
-def register_module_full_backward_hook(hook: Callable[..., Any]) -> RemovableHandle:
-    """Call `hook(module, grad_input, grad_output)` in the backward of every module, ahead of its own hooks."""
-    Calls._hooked = True
-    return add_hook(_hooks.BACKWARD, hook)
-
-
-def register_module_full_backward_pre_hook(hook: Callable[..., Any]) -> RemovableHandle:
-    """Call `hook(module, grad_output)` at the start of the backward of every module, ahead of its own hooks."""
-    Calls._hooked = True
-    return add_hook(_hooks.BACKWARD_PRE, hook)

@@ -1,25 +1,36 @@
-"""Hooks that see every module: the tables, and the functions that fill them."""
+"""Tables of hooks: those that each module has, those that see every module, and what registration hooks do."""
 
 from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..._core.hooks import RemovableHandle, add_hook
 
 HookTable = OrderedDict[int, Callable[..., Any]]
 Marks = OrderedDict[int, bool]
 
-FORWARD: HookTable = OrderedDict()
-FORWARD_WITH_KWARGS: Marks = OrderedDict()
-FORWARD_ALWAYS: Marks = OrderedDict()
-FORWARD_PRE: HookTable = OrderedDict()
-BACKWARD: HookTable = OrderedDict()
-BACKWARD_PRE: HookTable = OrderedDict()
 BUFFER_REGISTRATION: HookTable = OrderedDict()
 MODULE_REGISTRATION: HookTable = OrderedDict()
 PARAMETER_REGISTRATION: HookTable = OrderedDict()
+
+
+class GlobalHooks(NamedTuple):
+    """The tables of hooks that every call of every module has to mind; `module.py` owns them."""
+
+    forward_pre: HookTable
+    forward: HookTable
+    forward_with_kwargs: Marks
+    forward_always: Marks
+    backward_pre: HookTable
+    backward: HookTable
+    backward_is_full: bool | None
+
+    def any(self) -> bool:
+        """Whether there is one."""
+        return bool(self.forward or self.forward_pre or self.backward or self.backward_pre)
+
 
 # The tables that each module has for itself, in the order torch makes them.
 CALL_TABLES = (
@@ -38,11 +49,6 @@ STATE_TABLES = (
     "_load_state_dict_post_hooks",
 )
 TABLES_OF_A_MODULE = tuple((name, OrderedDict) for name in (*CALL_TABLES, *STATE_TABLES))
-
-
-def any_call_hook() -> bool:
-    """Whether a hook is registered that every call of every module has to mind."""
-    return bool(FORWARD or FORWARD_PRE or BACKWARD or BACKWARD_PRE)
 
 
 def registered(table: HookTable, module: Any, name: str, member: Any) -> Any:

@@ -30,6 +30,16 @@ class _IncompatibleKeys(NamedTuple("IncompatibleKeys", [("missing_keys", list[st
     __str__ = __repr__
 
 
+class _WithoutModule:
+    """A hook that is not handed the module. A class, so that it is pickled with the module's tables."""
+
+    def __init__(self, hook: Callable[..., Any]) -> None:
+        self.hook = hook
+
+    def __call__(self, module: Any, *args: Any) -> Any:
+        return self.hook(*args)
+
+
 class _Loading:
     """One `load_state_dict` under way: what is being loaded, and what was found wrong with it."""
 
@@ -106,8 +116,11 @@ class State(Members):
             if module is not None:
                 module.state_dict(destination=destination, prefix=f"{prefix}{name}.", keep_vars=keep_vars)
         for hook in self._state_dict_hooks.values():
-            if hook(self, destination, prefix, local_metadata) is not None:
-                raise RuntimeError("state_dict post-hook must return None")
+            answer = hook(self, destination, prefix, local_metadata)
+            if answer is not None:
+                if getattr(hook, "_from_public_api", False):
+                    raise RuntimeError("state_dict post-hook must return None")
+                destination = answer
         return destination
 
     def _save_to_state_dict(self, destination: Any, prefix: str, keep_vars: bool) -> None:
@@ -231,6 +244,16 @@ class State(Members):
     # ---- hooks ----
     def register_state_dict_post_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
         """Call `hook(module, state_dict, prefix, local_metadata)` after the module is saved; it may change the dict."""
+        hook._from_public_api = True  # type: ignore[attr-defined]  # torch's mark, which tells the two kinds of hook apart
+        return add_hook(self._state_dict_hooks, hook)
+
+    def _register_state_dict_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
+        """The older form of `register_state_dict_post_hook`: what the hook returns becomes the state dict, for the root module."""
+        if getattr(hook, "_from_public_api", False):
+            raise RuntimeError(
+                "Cannot register the same function as the state dict post hook that was previously registered via "
+                "register_state_dict_post_hook"
+            )
         return add_hook(self._state_dict_hooks, hook)
 
     def register_state_dict_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
@@ -242,6 +265,10 @@ class State(Members):
         before the module's own entries are loaded.
         """
         return add_hook(self._load_state_dict_pre_hooks, hook)
+
+    def _register_load_state_dict_pre_hook(self, hook: Callable[..., Any], with_module: bool = False) -> RemovableHandle:
+        """The older form of `register_load_state_dict_pre_hook`, whose hook gets the module only where `with_module` says so."""
+        return add_hook(self._load_state_dict_pre_hooks, hook if with_module else _WithoutModule(hook))
 
     def register_load_state_dict_post_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
         """Call `hook(module, incompatible_keys)` after the module and its children are loaded.

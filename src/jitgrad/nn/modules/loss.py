@@ -13,6 +13,7 @@ __all__ = [
     "BCEWithLogitsLoss",
     "CrossEntropyLoss",
     "HuberLoss",
+    "KLDivLoss",
     "L1Loss",
     "MSELoss",
     "NLLLoss",
@@ -206,3 +207,22 @@ class BCEWithLogitsLoss(_WeightedLoss):
         return F.binary_cross_entropy_with_logits(
             input, target, self.weight, None, None, self.reduction, self.pos_weight
         )
+
+
+class KLDivLoss(_Loss):
+    """How far the distribution `target` is from the one whose logarithms are the input; see `functional.kl_div`.
+
+    >>> import jitgrad as torch
+    >>> from jitgrad import nn
+    >>> nn.KLDivLoss(reduction="batchmean")(torch.tensor([[0.0]]), torch.tensor([[1.0]])).item()
+    0.0
+    """
+
+    def __init__(
+        self, size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean", log_target: bool = False
+    ) -> None:
+        super().__init__(size_average, reduce, reduction)
+        self.log_target = log_target
+
+    def forward(self, input: Tensor, target: Tensor) -> Tensor:
+        return F.kl_div(input, target, reduction=self.reduction, log_target=self.log_target)

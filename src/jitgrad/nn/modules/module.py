@@ -6,21 +6,20 @@ Its parts, in the order in which to read them: `_members.py` (what may be assign
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any, TypeVar
 
 from ..._core.dtypes import dtype, float16, float32, float64
+from ..._core.hooks import RemovableHandle, add_hook
 from ..._tensor import Tensor
 from ...autograd import no_grad
 from . import _hooks
-from ._calls import (
-    Calls,
-    register_module_forward_hook,
-    register_module_forward_pre_hook,
-    register_module_full_backward_hook,
-    register_module_full_backward_pre_hook,
-)
+from ._calls import Calls
 from ._hooks import (
+    GlobalHooks,
+    HookTable,
+    Marks,
     register_module_buffer_registration_hook,
     register_module_module_registration_hook,
     register_module_parameter_registration_hook,
@@ -33,6 +32,7 @@ from ._tree import Tree
 __all__ = [
     "Module",
     "_IncompatibleKeys",
+    "register_module_backward_hook",
     "register_module_buffer_registration_hook",
     "register_module_forward_hook",
     "register_module_forward_pre_hook",
@@ -43,6 +43,15 @@ __all__ = [
 ]
 
 Self = TypeVar("Self", bound="Module")
+
+# Hooks that see every module. Here and under torch's names, because programs put fresh tables in the place of these.
+_global_forward_pre_hooks: HookTable = OrderedDict()
+_global_forward_hooks: HookTable = OrderedDict()
+_global_forward_hooks_with_kwargs: Marks = OrderedDict()
+_global_forward_hooks_always_called: Marks = OrderedDict()
+_global_backward_pre_hooks: HookTable = OrderedDict()
+_global_backward_hooks: HookTable = OrderedDict()
+_global_is_full_backward_hook: bool | None = None  # None: there was none yet
 
 
 class Module(Calls, State, Tree, Members):
@@ -85,6 +94,18 @@ class Module(Calls, State, Tree, Members):
             members[name] = make()
         if self.call_super_init:
             super().__init__(*args, **kwargs)
+
+    @staticmethod
+    def _global_hooks() -> GlobalHooks:
+        return GlobalHooks(
+            _global_forward_pre_hooks,
+            _global_forward_hooks,
+            _global_forward_hooks_with_kwargs,
+            _global_forward_hooks_always_called,
+            _global_backward_pre_hooks,
+            _global_backward_hooks,
+            _global_is_full_backward_hook,
+        )
 
     # ---- modes ----
     def train(self: Self, mode: bool = True) -> Self:
@@ -217,3 +238,53 @@ def printed(name: str, extra: list[str], children: list[str]) -> str:
     if not children and len(extra) <= 1:
         return f"{name}({extra[0] if extra else ''})"
     return f"{name}(\n  " + "\n  ".join(extra + children) + "\n)"
+
+
+# ---- hooks that see every module ----
+def register_module_forward_pre_hook(hook: Callable[..., Any]) -> RemovableHandle:
+    """Call `hook(module, args)` before the `forward` of every module, ahead of the module's own hooks."""
+    return _everywhere(_global_forward_pre_hooks, hook)
+
+
+def register_module_forward_hook(
+    hook: Callable[..., Any], *, with_kwargs: bool = False, always_call: bool = False
+) -> RemovableHandle:
+    """Call `hook(module, args, output)` after the `forward` of every module, ahead of the module's own hooks."""
+    marks = [_global_forward_hooks_with_kwargs] if with_kwargs else []
+    if always_call:
+        marks.append(_global_forward_hooks_always_called)
+    return _everywhere(_global_forward_hooks, hook, *marks)
+
+
+def register_module_full_backward_pre_hook(hook: Callable[..., Any]) -> RemovableHandle:
+    """Call `hook(module, grad_output)` at the start of the backward of every module, ahead of its own hooks."""
+    return _everywhere(_global_backward_pre_hooks, hook)
+
+
+def register_module_full_backward_hook(hook: Callable[..., Any]) -> RemovableHandle:
+    """Call `hook(module, grad_input, grad_output)` in the backward of every module, ahead of its own hooks.
+
+    RuntimeError where there was one by `register_module_backward_hook`.
+    """
+    _choose_kind(full=True)
+    return _everywhere(_global_backward_hooks, hook)
+
+
+def register_module_backward_hook(hook: Callable[..., Any]) -> RemovableHandle:
+    """The older form of `register_module_full_backward_hook`, as `Module.register_backward_hook` is of its kin."""
+    _choose_kind(full=False)
+    return _everywhere(_global_backward_hooks, hook)
+
+
+def _choose_kind(full: bool) -> None:
+    global _global_is_full_backward_hook
+    if _global_is_full_backward_hook is (not full):
+        raise RuntimeError(
+            "Cannot use both regular backward hooks and full backward hooks as a global Module hook. Please use only one of them."
+        )
+    _global_is_full_backward_hook = full
+
+
+def _everywhere(table: HookTable, hook: Callable[..., Any], *marks: Marks) -> RemovableHandle:
+    Calls._hooked = True
+    return add_hook(table, hook, *marks)
