@@ -11,6 +11,9 @@ import importlib
 import sys
 from typing import TYPE_CHECKING, Any
 
+from ._core.devices import (
+    device as device,
+)
 from ._core.dtypes import (  # noqa: F401  (three go by names that Python has too)
     bool_ as bool,
     double as double,
@@ -488,6 +491,16 @@ from ._tensor.inquiry import (
     promote_types as promote_types,
     result_type as result_type,
 )
+from ._tensor.memory import (
+    conj as conj,
+    conj_physical as conj_physical,
+    imag as imag,
+    is_conj as is_conj,
+    is_neg as is_neg,
+    real as real,
+    resolve_conj as resolve_conj,
+    resolve_neg as resolve_neg,
+)
 from ._tensor.printing import (
     set_printoptions as set_printoptions,
 )
@@ -545,6 +558,28 @@ _LATE_NAMES = {
     "jit_function": "autograd.kernels",
     "opcheck": "autograd.kernels",
     "scalar_function": "autograd.kernels",
+    **dict.fromkeys(
+        (
+            "alias_copy",
+            "as_strided_copy",
+            "detach_copy",
+            "diagonal_copy",
+            "expand_copy",
+            "permute_copy",
+            "select_copy",
+            "slice_copy",
+            "split_copy",
+            "split_with_sizes_copy",
+            "squeeze_copy",
+            "t_copy",
+            "transpose_copy",
+            "unbind_copy",
+            "unfold_copy",
+            "unsqueeze_copy",
+            "view_copy",
+        ),
+        "_tensor.view_copies",
+    ),
 }
 
 

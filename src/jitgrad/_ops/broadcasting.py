@@ -27,14 +27,23 @@ def broadcast_tensors(*tensors: Any) -> Any:
 @composite(method=False)
 def broadcast_shapes(*shapes: Any) -> Any:
     """The shape that all shapes broadcast to. RuntimeError where there is none."""
-    wrapped = tuple((shape,) if isinstance(shape, int) else tuple(shape) for shape in shapes)
-    if any(n < 0 for shape in wrapped for n in shape):
-        bad = next(n for shape in wrapped for n in shape if n < 0)
-        raise RuntimeError(f"Trying to create tensor with negative dimension ({bad}): ({bad})")
-    try:
-        return Size(common_shape(*wrapped)) if wrapped else Size(())
-    except RuntimeError:
-        raise RuntimeError("Shape mismatch: objects cannot be broadcast to a single shape") from None
+    for shape in shapes:
+        if not isinstance(shape, (int, tuple, list)):
+            raise RuntimeError(f"Input shapes should be of type ints, a tuple of ints, or a list of ints, got {shape}")
+    wrapped = [Size((shape,) if isinstance(shape, int) else shape) for shape in shapes]
+    found = [1] * max([len(shape) for shape in wrapped], default=0)
+    for place, shape in enumerate(wrapped):
+        for axis in range(-1, -1 - len(shape), -1):
+            length = shape[axis]
+            if length < 0:
+                raise ValueError("Attempting to broadcast a dimension with negative length!")
+            if length in (1, found[axis]):
+                continue
+            if found[axis] != 1:
+                raise RuntimeError(f"Attempting to broadcast a dimension of length {length} at {axis}! Mismatching argument at index {place} had "
+                                   f"{tuple(shape)}; but expected shape should be broadcastable to {found}")  # fmt: skip
+            found[axis] = length
+    return Size(found)
 
 
 @composite(method=False)

@@ -12,6 +12,7 @@ from .._core.errors import bracketed
 from .._core.shapes import VIEW_ERROR, can_view, expand_shape, infer_size, parse_shape, wrap_dim, wrap_dims
 from .kinds import Tensor, composite
 from .views import (
+    alias_op,
     as_strided_op,
     expand_op,
     permute_op,
@@ -72,10 +73,16 @@ def permute(input: Tensor, *dims: Any, **named: Any) -> Tensor:
     return permute_op(input, wrapped)
 
 
-@composite(inplace="view", aliases=("swapaxes", "swapdims"))
+@composite(inplace="view", aliases=("swapdims",))
 def transpose(input: Tensor, dim0: int, dim1: int) -> Tensor:
     """Two axes exchanged; a view."""
     return transpose_op(input, wrap_dim(dim0, input.ndim), wrap_dim(dim1, input.ndim))
+
+
+@composite(inplace="view")
+def swapaxes(input: Tensor, axis0: int, axis1: int) -> Tensor:
+    """Two axes exchanged; a view."""
+    return transpose(input, axis0, axis1)
 
 
 @composite(inplace="view")
@@ -113,7 +120,7 @@ def H(input: Tensor) -> Tensor:
     """The transpose of a matrix; a view. RuntimeError for other ranks."""
     if input.ndim not in (0, 2):
         raise RuntimeError(f"tensor.H is only supported on matrices (2-D tensors). Got {input.ndim}-D tensor.")
-    return last_two(input, "H") if input.ndim else transpose_op(input, 0, 0)
+    return last_two(input, "H")
 
 
 @composite
@@ -123,7 +130,11 @@ def adjoint(input: Tensor) -> Tensor:
 
 
 def last_two(input: Tensor, name: str) -> Tensor:
-    """The last two axes exchanged. RuntimeError for fewer than two."""
+    """The last two axes exchanged; a tensor without axes itself, with a warning. RuntimeError for one axis."""
+    if not input.ndim:
+        warnings.warn(f"Tensor.{name.removesuffix('()')} is deprecated on 0-D tensors. This function is the identity in these cases.",
+                      UserWarning, stacklevel=4)  # fmt: skip
+        return input
     if input.ndim < 2:
         raise RuntimeError(
             f"tensor.{name} is only supported on matrices or batches of matrices. Got {input.ndim}-D tensor."
@@ -143,7 +154,7 @@ def movedim(input: Tensor, source: int | Sequence[int], destination: int | Seque
         if len(set(side)) != len(side):
             raise RuntimeError(f"movedim: repeated dim in `{name}` ({raw})")
     if not input.ndim:
-        return permute_op(input, ())
+        return alias_op(input)
     order: list[int] = [-1] * input.ndim
     for start, end in zip(*wrapped, strict=True):
         order[end] = start
@@ -179,13 +190,22 @@ def view_dtype(input: Tensor, kind: Any) -> Tensor:
         raise RuntimeError(
             f"self.dim() cannot be 0 to view {input.meta.kind.scalar_name} as {kind.scalar_name} (different element sizes)"
         )
-    if old != new and input.array.strides[-1] != old:
+    if old != new and input.stride(-1) != 1:
         raise RuntimeError(f"self.stride(-1) must be 1 to view {input.meta.kind.scalar_name} as {kind.scalar_name} (different element sizes), but "
-                           f"got {input.array.strides[-1] // old}")  # fmt: skip
+                           f"got {input.stride(-1)}")  # fmt: skip
     if new > old and input.shape[-1] * old % new:
         raise RuntimeError(f"self.size(-1) must be divisible by {new // old} to view {input.meta.kind.scalar_name} as {kind.scalar_name} (different "
                            f"element sizes), but got {input.shape[-1]}")  # fmt: skip
-    return view_dtype_op(input, kind)
+    if new > old:
+        steps, start = input.stride(), input.storage_offset()
+        if start % (new // old):
+            raise RuntimeError(f"self.storage_offset() must be divisible by {new // old} to view {input.meta.kind.scalar_name} as {kind.scalar_name} "
+                               f"(different element sizes), but got {start}")  # fmt: skip
+        for axis, step in enumerate(steps[:-1]):
+            if step % (new // old):
+                raise RuntimeError(f"self.stride({axis}) must be divisible by {new // old} to view {input.meta.kind.scalar_name} as "
+                                   f"{kind.scalar_name} (different element sizes), but got {step}")  # fmt: skip
+    return view_dtype_op(input, kind).detach()  # for autograd it is no view: it takes no gradient
 
 
 @composite

@@ -40,7 +40,16 @@ def _(grad: Array, like: Meta, dim: int, start: int, stop: int, step: int) -> Ar
 
 @linear(view=True, node="UnsqueezeBackward0", name="_unsqueeze")
 def unsqueeze_op(input: Array, dim: int) -> Array:
-    return input[(slice(None),) * dim + (None,)]
+    """The new axis has the stride of a tensor without gaps, where NumPy says 0."""
+    shape = (*input.shape[:dim], 1, *input.shape[dim:])
+    if input.flags.c_contiguous and input.size:
+        return input.reshape(shape)
+    steps = input.strides
+    return strided(
+        input,
+        shape,
+        (*steps[:dim], input.shape[dim] * steps[dim] if dim < input.ndim else input.itemsize, *steps[dim:]),
+    )
 
 
 @unsqueeze_op.adjoint
@@ -143,10 +152,13 @@ def strided(array: Array, shape: Shape, strides: Shape) -> Array:
 
 
 def expanded_strides(array: Array, shape: Shape) -> Shape:
-    """Strides of an array broadcast to a shape it is known to fit: 0 along new axes and those of length 1."""
+    """Strides of an array broadcast to a shape it is known to fit: 0 along the axes that repeat."""
     lead = len(shape) - array.ndim
-    own = tuple(step if n == m else 0 for n, m, step in zip(array.shape, shape[lead:], array.strides, strict=True))
-    return (0,) * lead + own
+    steps = [step if n == m else 0 for n, m, step in zip(array.shape, shape[lead:], array.strides, strict=True)]
+    for axis in range(lead - 1, -1, -1):  # a new axis of length 1 has the stride of a tensor without gaps
+        within = shape[axis + 1] * steps[0] if steps else array.itemsize
+        steps.insert(0, within if shape[axis] == 1 else 0)
+    return tuple(steps)
 
 
 @expand_op.adjoint
@@ -210,18 +222,28 @@ view_dtype_op.is_view = True
 
 
 class Window:
-    """Memory seen through given strides: what `as_strided` hands to NumPy. `owner` keeps the memory alive."""
+    """Memory seen through given strides: what `as_strided` hands to NumPy. `base` keeps the memory alive."""
 
-    def __init__(self, owner: Array, start: int, shape: Shape, strides: Shape) -> None:
-        interface = owner.__array_interface__
+    def __init__(self, base: Array, start: int, shape: Shape, strides: Shape) -> None:
+        interface = base.__array_interface__
         address, read_only = interface["data"]
-        self.owner = owner
+        self.base = base
         self.__array_interface__ = {
             **interface,
             "data": (address + start, read_only),
             "shape": shape,
             "strides": strides,
         }
+
+
+def memory_of(array: Array) -> Array:
+    """The array that all views of some memory lead back to."""
+    root, owner = array, array.base
+    while owner is not None:
+        if isinstance(owner, np.ndarray):
+            root = owner
+        owner = getattr(owner, "base", None)
+    return root
 
 
 @general(node="AsStridedBackward0", name="_as_strided")

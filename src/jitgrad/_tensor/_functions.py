@@ -1915,6 +1915,16 @@ def sum(input: Tensor, dim: Any = None, keepdim: builtins.bool = False, *, dtype
     return planned_losses.sum(input, dim if axis is None else axis, keepdim or keepdims, dtype=dtype)
 
 
+def swapaxes(input: Tensor, axis0: builtins.int, axis1: builtins.int) -> Tensor:
+    """Two axes exchanged; a view."""
+    return ops_shaping.swapaxes(input, axis0, axis1)
+
+
+def swapaxes_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+    """In-place `swapaxes`."""
+    return input.swapaxes_(*args, **kwargs)
+
+
 def t(input: Tensor) -> Tensor:
     """The transpose of a matrix; a view. RuntimeError for more than two axes."""
     return ops_shaping.t(input)
@@ -1994,18 +2004,12 @@ def transpose(input: Tensor, dim0: builtins.int, dim1: builtins.int) -> Tensor:
     return ops_shaping.transpose(input, dim0, dim1)
 
 
-swapaxes = transpose
-
-
 swapdims = transpose
 
 
 def transpose_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     """In-place `transpose`."""
     return input.transpose_(*args, **kwargs)
-
-
-swapaxes_ = transpose_
 
 
 swapdims_ = transpose_

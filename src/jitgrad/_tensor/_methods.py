@@ -2682,6 +2682,14 @@ class Tensor(TensorMethods, public=True):
         """The sum along the axes in which `size` is shorter, so that it has that shape. RuntimeError unless `size` broadcasts to it."""
         return ops_reductions.sum_to_size(self, *size)
 
+    def swapaxes(self, axis0: builtins.int, axis1: builtins.int) -> Tensor:
+        """Two axes exchanged; a view."""
+        return ops_shaping.swapaxes(self, axis0, axis1)
+
+    def swapaxes_(self, axis0: builtins.int, axis1: builtins.int) -> Tensor:
+        """In-place `swapaxes`."""
+        return inplace_view(ops_shaping.swapaxes, "swapaxes_", self, (axis0, axis1,), {})
+
     def t(self) -> Tensor:
         """The transpose of a matrix; a view. RuntimeError for more than two axes."""
         return ops_shaping.t(self)
@@ -2779,15 +2787,11 @@ class Tensor(TensorMethods, public=True):
         """Two axes exchanged; a view."""
         return ops_shaping.transpose(self, dim0, dim1)
 
-    swapaxes = transpose
-
     swapdims = transpose
 
     def transpose_(self, dim0: builtins.int, dim1: builtins.int) -> Tensor:
         """In-place `transpose`."""
         return inplace_view(ops_shaping.transpose, "transpose_", self, (dim0, dim1,), {})
-
-    swapaxes_ = transpose_
 
     swapdims_ = transpose_
 

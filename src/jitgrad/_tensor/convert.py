@@ -46,18 +46,6 @@ def dtype_argument(function: str, dtype: Any, argument: str = "dtype") -> Dtype 
     return found
 
 
-def check_device(device: Any) -> None:
-    """Accept None and whatever means the CPU; AssertionError or RuntimeError in torch's words for the rest."""
-    if device is None or device == "cpu":
-        return
-    name = str(getattr(device, "type", device)).partition(":")[0]
-    if name == "cpu":
-        return
-    if name == "cuda":
-        raise AssertionError("Torch not compiled with CUDA enabled")
-    raise RuntimeError(f"Expected cpu device type at start of device string: {device}")
-
-
 # ---------------------------------------------------------------- arrays
 def check_shareable(array: Any) -> Array:
     """An ndarray whose memory a tensor may use as it is. TypeError or ValueError in torch's words."""

@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
+from .._core.devices import check_device
 from .._core.dtypes import bool_, default_dtype, dtype as Dtype, from_numpy as from_native, int64, scalar_dtype
 from .._core.errors import argument_error, bracketed
 from .._core.shapes import parse_shape
 from .._engine import modes
 from .base import TensorBase, own_rare, settle, wrap
 from .convert import (
-    check_device,
     check_fits,
     check_shareable,
     data_array,

@@ -9,7 +9,7 @@ from .._engine.node import target
 from .base import TensorBase
 
 # torch names the gradient's dtype as C++ does
-_C_NAMES: Final = {
+C_NAMES: Final = {
     "float32": "float", "float64": "double", "float16": "c10::Half", "int64": "long int", "int32": "int", "int16": "short int",
     "int8": "signed char", "uint8": "unsigned char", "bool": "bool",
 }  # fmt: skip
@@ -27,7 +27,7 @@ def check_grad(tensor: Any, value: Any) -> None:
     if value is tensor:
         raise RuntimeError("can't assign Variable as its own grad")
     if value.meta.dtype != tensor.meta.dtype:
-        raise RuntimeError(f"attempting to assign a gradient with dtype '{_C_NAMES[value.meta.kind.name]}' to a tensor with grad_dtype "
+        raise RuntimeError(f"attempting to assign a gradient with dtype '{C_NAMES[value.meta.kind.name]}' to a tensor with grad_dtype "
                            f"'{SCALAR_TYPE_NAME[tensor.meta.kind]}'. The gradient must match the tensor's grad_dtype (defaults to the tensor's "
                            "dtype).")  # fmt: skip
     if value.meta.shape != tensor.meta.shape:

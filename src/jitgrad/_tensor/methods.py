@@ -19,16 +19,16 @@ from . import backward as runs
 from .base import AccumulateGrad, TensorBase, grad_fn_of, own_rare, settle, version_of, wrap
 from .gradients import check_grad, hooks_of
 from .indexing import assign, take
+from .memory import MemoryMethods
 from .printing import tensor_str
 from .views import edge_of
-from .writes import WriteMethods
 
 _NON_LEAF = ("The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. Its .grad attribute won't be populated during "
              "autograd.backward(). If you indeed want the .grad field to be populated for a non-leaf Tensor, use .retain_grad() on the "
              "non-leaf Tensor. If you access the non-leaf Tensor by mistake, make sure you access the leaf Tensor instead.")  # fmt: skip
 
 
-class TensorMethods(WriteMethods):
+class TensorMethods(MemoryMethods):
     """See the module's docstring."""
 
     __slots__ = ()
@@ -77,6 +77,14 @@ class TensorMethods(WriteMethods):
             edge_of(self)
         return grad_fn_of(self)
 
+    @property
+    def _grad_fn(self) -> Any:
+        return self.grad_fn
+
+    @_grad_fn.deleter
+    def _grad_fn(self) -> None:
+        raise RuntimeError("Deletion of _grad_fn not allowed. Detach tensor instead!")
+
     def backward(self, gradient: Any = None, retain_graph: bool | None = None, create_graph: bool = False, inputs: Any = None) -> None:
         """Add this tensor's gradients to the `.grad` of the leaves it came from; see `autograd.backward`."""
         if create_graph or inputs is not None or not runs.backward_plain(self, gradient, bool(retain_graph)):
@@ -91,7 +99,20 @@ class TensorMethods(WriteMethods):
 
     @property
     def _backward_hooks(self) -> Any:
-        return hooks_of(edge_of(self), "tensor")
+        edge = edge_of(self)
+        return hooks_of(edge, "tensor") if edge is not None or self.rare is None else self.rare.hooks
+
+    @_backward_hooks.setter
+    def _backward_hooks(self, table: Any) -> None:
+        edge = edge_of(self)
+        if edge is not None:
+            hooks.set_table(*target(edge), table)
+        elif table is not None or self.rare is not None:
+            own_rare(self).hooks = table
+
+    @_backward_hooks.deleter
+    def _backward_hooks(self) -> None:
+        raise RuntimeError("Deletion of _backwards_hooks not allowed!")
 
     @property
     def _post_accumulate_grad_hooks(self) -> Any:
@@ -171,6 +192,10 @@ class TensorMethods(WriteMethods):
         self.array = new.array
         settle(self)
 
+    @data.deleter
+    def data(self) -> None:
+        raise RuntimeError("Deleting tensor data is not allowed. Delete tensor instead!")
+
     # ---- to Python and NumPy
     def item(self) -> Any:
         """The only element as a Python number. RuntimeError where there are more, or none."""
@@ -242,80 +267,6 @@ class TensorMethods(WriteMethods):
     def __setitem__(self, index: Any, value: Any) -> None:
         assign(self, index, value)
 
-    # ---- shape and memory
-    def size(self, dim: int | None = None) -> Any:
-        """All lengths, or that of one axis."""
-        return self.shape if dim is None else self.shape[dim]
-
-    def dim(self) -> int:
-        """Number of axes."""
-        return len(self.meta.shape)
-
-    ndimension = dim
-
-    def numel(self) -> int:
-        """Number of elements."""
-        return self.meta.numel
-
-    nelement = numel
-
-    def element_size(self) -> int:
-        """Bytes of an element."""
-        return self.meta.dtype.itemsize
-
-    @property
-    def itemsize(self) -> int:
-        """Bytes of an element."""
-        return self.meta.dtype.itemsize
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of all elements."""
-        return self.meta.numel * self.meta.dtype.itemsize
-
-    def stride(self, dim: int | None = None) -> Any:
-        """Strides in elements, as torch counts them (an axis of length 0 or 1 has that of a contiguous layout)."""
-        steps = tuple(step // self.meta.dtype.itemsize for step in self.array.strides)
-        return steps if dim is None else steps[dim]
-
-    def storage_offset(self) -> int:
-        """Distance of the first element from the start of the memory, in elements."""
-        owner = self.array
-        while isinstance(owner.base, np.ndarray):
-            owner = owner.base
-        start: int = owner.__array_interface__["data"][0]
-        return (self.data_ptr() - start) // self.meta.dtype.itemsize
-
-    def data_ptr(self) -> int:
-        """Address of the first element."""
-        return int(self.array.__array_interface__["data"][0])
-
-    def is_contiguous(self, memory_format: Any = None) -> bool:
-        """Whether the elements lie in row-major order without gaps."""
-        return self.array.flags.c_contiguous
-
-    def is_floating_point(self) -> bool:
-        """Whether the dtype is a floating-point one."""
-        return self.meta.kind.is_floating_point
-
-    def is_complex(self) -> bool:
-        """Whether the dtype is complex: never."""
-        return False
-
-    @property
-    def device(self) -> str:
-        """Where the elements are."""
-        return "cpu"
-
-    is_cuda = False
-    is_sparse = False
-    is_quantized = False
-    layout = "strided"
-
-    def cpu(self) -> Any:
-        """The tensor itself: all tensors are on the CPU."""
-        return self
-
     # ---- copying and printing
     def __deepcopy__(self, memo: dict[int, Any]) -> Any:
         if id(self) in memo:
@@ -361,7 +312,7 @@ class TensorMethods(WriteMethods):
         observe(self, "printing")
         try:
             fn = self.grad_fn
-            name = None if fn is None else fn.name()
+            name = None if fn is None else fn.name().rpartition("::")[2]
         except RuntimeError:  # a view whose history can't be told
             name = "Invalid"
         return tensor_str(self.array, self.meta.kind, self.requires_grad, name)

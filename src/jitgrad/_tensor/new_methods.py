@@ -5,11 +5,12 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
+from .._core.devices import check_device
 from .._core.dtypes import dtype as Dtype
 from .._core.errors import argument_error
 from . import creation
 from .base import TensorBase
-from .convert import check_device, data_array, dtype_argument
+from .convert import data_array, dtype_argument
 from .creation import filled, leaf, sizes
 
 Tensor = Any

@@ -8,13 +8,14 @@ from typing import Any, Final
 
 import numpy as np
 
+from .._core.devices import CPU, check_device, device as Device
 from .._core.dtypes import dtype as Dtype, float32, iinfo, int64
 from .._core.errors import argument_error
 from .._core.shapes import parse_shape
 from .._core.stream import DEFAULT, Stream, fresh_seed
 from .._ops import random as draws
 from .base import TensorBase, wrap
-from .convert import check_device, dtype_argument
+from .convert import dtype_argument
 from .creation import leaf, native, sizes
 
 Tensor = Any
@@ -30,9 +31,9 @@ class Generator:
         self.stream = Stream()
 
     @property
-    def device(self) -> str:
+    def device(self) -> Device:
         """Where it works."""
-        return "cpu"
+        return CPU
 
     def manual_seed(self, seed: int) -> Generator:
         """Begin again under a seed, an int from -2**63 to 2**64 - 1. ValueError for any other."""

@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from .._core.devices import check_device
 from .._core.dtypes import bool_, default_dtype, dtype as Dtype, int64
 from .base import TensorBase
-from .convert import check_device, check_fits, dtype_argument, number_argument
+from .convert import check_fits, dtype_argument, number_argument
 from .creation import leaf
 
 Array = np.ndarray[Any, Any]

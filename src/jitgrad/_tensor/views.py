@@ -63,7 +63,7 @@ def creation_refusal(view: Any, what: str) -> RuntimeError:
     how, edge = view.rare.creation, view.fn
     if edge is not None:
         maker, index = target(edge)
-        text = f"Output {index} of {maker.name().partition('Backward')[0]} is a view and {what} modified inplace"
+        text = f"Output {index} of {maker.name().rpartition('Backward')[0]} is a view and {what} modified inplace"
     else:
         mode = "inference" if how == "inference" else "no_grad"
         text = f"A view was created in {mode} mode and {what} modified inplace" + ("" if how in _MODES else " with grad mode enabled")
@@ -154,6 +154,9 @@ class CopySlices(Recorded):
     __slots__ = ("geometry", "inner")
     geometry: Geometry
     inner: Any
+
+    def name(self) -> str:
+        return "torch::autograd::CopySlices"
 
     def pull(self, grads: list[Any]) -> list[Any]:
         full = self.geometry.fresh(grads[0])
@@ -259,6 +262,8 @@ def rebase(view: Any, base: Any, inner: Any, old: Any) -> None:
     node = strided_node(CopySlices, Geometry(view.array, base.array), edges, base.meta)
     node.inner = inner if direct else None
     node.vc = base.vc
+    if base.rare is not None and base.rare.retains is not None:
+        move_retained(base.fn, node, base.rare.retains)
     base.fn = node
     view.fn = strided_edge(view, base)
     view.rare.seen = view.vc.count

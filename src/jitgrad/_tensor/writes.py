@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from .._core.errors import argument_error
-from .._core.shapes import check_sizes, parse_shape
+from .._core.shapes import check_sizes, contiguous_strides, parse_shape
 from .._engine import modes
 from .._ops import casts
 from . import indexing
@@ -16,6 +16,7 @@ from .base import TensorBase, settle, wrap
 from .convert import NUMBER_TYPES
 from .inplace import check_overlap, check_writable, inplace
 from .new_methods import NewMethods
+from .storage import Storage, window
 from .views import edge_of
 
 Tensor = Any
@@ -67,13 +68,17 @@ class WriteMethods(NewMethods):
             raise RuntimeError("cannot resize variables that require grad")
         if shape == self.meta.shape:
             return self
-        old, count = self.array, math.prod(shape)
-        if count <= old.size and old.flags.c_contiguous:
-            self.array = old.reshape(-1)[:count].reshape(shape)
+        count = math.prod(shape)
+        if count >= 1 << 63:
+            raise RuntimeError("numel: integer multiplication overflow")
+        if count * self.meta.dtype.itemsize >= 1 << 63:
+            raise RuntimeError(f"Storage size calculation overflowed with sizes={list(shape)}")
+        storage, start = Storage(self.array, self.meta.kind), self.storage_offset()  # type: ignore[attr-defined]
+        if start + count <= storage.size():
+            self.array = window(storage, self.meta.kind, start, shape, contiguous_strides(shape))
         else:
-            self.array = np.empty(shape, old.dtype)
-            kept = min(count, old.size)
-            self.array.reshape(-1)[:kept] = old.reshape(-1)[:kept]
+            self.array = np.empty(shape, self.meta.dtype)
+            self.array.reshape(-1)[: storage.size() - start] = storage.elements[start:]
         settle(self)
         self._bump()
         return self

@@ -1,0 +1,215 @@
+"""Where the elements of a tensor are and how they lie there."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .._core.devices import CPU, device as Device
+from .._core.shapes import contiguous_strides, parse_shape
+from .._engine import modes
+from .._ops.views import memory_of
+from .base import TensorBase, settle
+from .gradients import C_NAMES
+from .inplace import check_writable
+from .storage import Storage, UntypedStorage, window
+from .writes import WriteMethods
+
+Tensor = Any
+
+
+class MemoryMethods(WriteMethods):
+    """See the module's docstring."""
+
+    __slots__ = ()
+
+    def size(self, dim: int | None = None) -> Any:
+        """All lengths, or that of one axis."""
+        return self.shape if dim is None else self.shape[dim]
+
+    def dim(self) -> int:
+        """Number of axes."""
+        return len(self.meta.shape)
+
+    ndimension = dim
+
+    def numel(self) -> int:
+        """Number of elements."""
+        return self.meta.numel
+
+    nelement = numel
+
+    def element_size(self) -> int:
+        """Bytes of an element."""
+        return self.meta.dtype.itemsize
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes of an element."""
+        return self.meta.dtype.itemsize
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all elements."""
+        return self.meta.numel * self.meta.dtype.itemsize
+
+    def stride(self, dim: int | None = None) -> Any:
+        """Strides in elements; without elements, those of a tensor without gaps."""
+        unit = self.meta.dtype.itemsize
+        steps = (
+            tuple(step // unit for step in self.array.strides)
+            if self.meta.numel
+            else contiguous_strides(self.meta.shape)
+        )
+        return steps if dim is None else steps[dim]
+
+    def storage_offset(self) -> int:
+        """Distance of the first element from the start of the memory, in elements."""
+        start: int = memory_of(self.array).__array_interface__["data"][0]
+        return (self.data_ptr() - start) // self.meta.dtype.itemsize
+
+    def data_ptr(self) -> int:
+        """Address of the first element."""
+        return int(self.array.__array_interface__["data"][0])
+
+    def is_contiguous(self, memory_format: Any = None) -> bool:
+        """Whether the elements lie in row-major order without gaps."""
+        return self.array.flags.c_contiguous
+
+    def is_floating_point(self) -> bool:
+        """Whether the dtype is a floating-point one."""
+        return self.meta.kind.is_floating_point
+
+    def is_complex(self) -> bool:
+        """Whether the dtype is complex: never."""
+        return False
+
+    def is_conj(self) -> bool:
+        """Whether it is a conjugate that was not computed yet: never."""
+        return False
+
+    is_neg = is_conj
+
+    @property
+    def device(self) -> Device:
+        """Where the elements are."""
+        return CPU
+
+    def get_device(self) -> int:
+        """The number of the device: -1 for the CPU."""
+        return -1
+
+    is_cuda = False
+    is_cpu = True
+    is_meta = False
+    is_sparse = False
+    is_quantized = False
+    layout = "strided"
+
+    def cpu(self) -> Any:
+        """The tensor itself: all tensors are on the CPU."""
+        return self
+
+    # ---- the memory itself
+    def storage(self) -> Storage:
+        """The whole memory that the tensor lies in, as elements of its dtype."""
+        return Storage(self.array, self.meta.kind)
+
+    _typed_storage = storage
+
+    def untyped_storage(self) -> UntypedStorage:
+        """The whole memory that the tensor lies in, as bytes."""
+        return UntypedStorage(self.array)
+
+    def set_(self, source: Any = None, storage_offset: int = 0, size: Any = None, stride: Any = None) -> Tensor:
+        """Let the tensor lie in other memory: that of a tensor, or a window of a storage; nothing is copied.
+
+        source: a tensor of the same dtype or a storage; None for no elements. size, stride: of the window, by default all of it.
+        RuntimeError where writing is refused, for another dtype, or for places outside of the storage.
+        """
+        check_writable(self, "set_")
+        observed = modes.tracer()
+        if observed is not None:
+            observed.observed(self, "set_()")
+        kind = self.meta.kind
+        if isinstance(source, TensorBase):
+            if source.meta.kind is not kind:
+                raise RuntimeError(
+                    f"Could not set tensor of type {C_NAMES[source.meta.kind.name]} to a tensor of type {C_NAMES[kind.name]}"
+                )
+            if size is None:
+                self.array = source.array
+            else:
+                self.array = self._window(Storage(source.array, kind), storage_offset, size, stride)
+        elif source is None:
+            self.array = np.empty(0, kind.numpy)
+        else:
+            count = source.nbytes() // kind.itemsize - storage_offset
+            self.array = self._window(source, storage_offset, (count,) if size is None else size, stride)
+        settle(self)
+        self._bump()
+        return self
+
+    def _window(self, storage: Storage, start: int, size: Any, stride: Any) -> np.ndarray[Any, Any]:
+        shape = parse_shape((size,))
+        return window(storage, self.meta.kind, start, shape, contiguous_strides(shape) if not stride else tuple(stride))
+
+    def is_set_to(self, tensor: Any) -> bool:
+        """Whether another tensor is the same window of the same memory."""
+        same = (
+            self.meta.kind is tensor.meta.kind
+            and self.meta.shape == tensor.meta.shape
+            and self.stride() == tensor.stride()
+        )
+        return bool(same and self.data_ptr() == tensor.data_ptr())
+
+    def is_same_size(self, other: Any) -> bool:
+        """Whether another tensor has the same shape."""
+        return bool(self.meta.shape == other.meta.shape)
+
+    def is_signed(self) -> bool:
+        """Whether the dtype has negative numbers."""
+        return self.meta.kind.name not in ("uint8", "bool")
+
+    def is_nonzero(self) -> bool:
+        """The truth of the only element."""
+        return bool(self)
+
+    # ---- as complex numbers have them
+    @property
+    def real(self) -> Tensor:
+        """The tensor itself: all numbers are real."""
+        return self
+
+    @property
+    def imag(self) -> Tensor:
+        """RuntimeError: real numbers have no imaginary part here, as in torch."""
+        raise RuntimeError("imag is not implemented for tensors with non-complex dtypes.")
+
+    def conj(self) -> Tensor:
+        """The tensor itself."""
+        return self
+
+    conj_physical = resolve_conj = resolve_neg = conj
+
+
+def real(input: Tensor) -> Tensor:
+    """The tensor itself: all numbers are real."""
+    return input
+
+
+def imag(input: Tensor) -> Tensor:
+    """RuntimeError: real numbers have no imaginary part here, as in torch."""
+    return input.imag
+
+
+conj = conj_physical = resolve_conj = resolve_neg = real
+
+
+def is_conj(input: Tensor) -> bool:
+    """Whether it is a conjugate that was not computed yet: never."""
+    return False
+
+
+is_neg = is_conj
