@@ -8,6 +8,7 @@ import subprocess
 import sys
 import textwrap
 import threading
+import types
 import weakref
 
 import numba
@@ -453,3 +454,70 @@ def test_bounds_check_mode_names_the_line(tmp_path):
     for line in lines:
         assert line.startswith("shifted: index is out of bounds |")
         assert line.endswith('shifting.py", line 9, in shifted |     y[i] = x[i + 1]')
+
+
+# ---- recursion
+RECURSION = """
+    import jitgrad
+    from jitgrad.autograd.kernels import elementwise, jit_function, scalar_function
+
+    def factorial(a):
+        return 1.0 if a < 1 else factorial(a - 1) * a
+
+    def even(n):
+        return True if n == 0 else odd(n - 1)
+
+    def odd(n):
+        return False if n == 0 else even(n - 1)
+
+    @jit_function
+    def doubled(x, n):
+        return x * 1.0 if n == 0 else doubled(x * 2.0, n - 1)
+
+    x = jitgrad.tensor([5.0, 3.0])
+    helper = scalar_function(factorial, partials=(None,))
+    print(jit_function(lambda x: x * factorial(x[0]))(x).tolist(), jit_function(lambda x, n: x * even(n))(x, 3).tolist(),
+          doubled(x, 3).tolist(), elementwise(lambda x: helper(x))(x).tolist())
+    """
+
+
+def test_functions_that_call_themselves_survive_a_second_process(tmp_path):
+    """Numba's own cache gives back code that crashes for a recursion over two types (float32, then float64)."""
+    expected = "[600.0, 360.0] [0.0, 0.0] [40.0, 24.0] [120.0, 6.0]"
+    assert [run(RECURSION, tmp_path) for _ in range(2)] == [[expected]] * 2
+
+
+# ---- what a name stands for
+def test_a_constant_of_a_module_that_was_given_another_name():
+    module = types.ModuleType("settings_of_mine")
+    module.GAIN = 2.0
+    scope = {"module": module}
+    exec("def f(x):\n    m = module\n    return m.GAIN * x", scope)
+    f, g = elementwise(scope["f"]), jit_function(scope["f"])
+    x = tensor([1.0], grad=False)
+    assert (f(x).item(), g(x).item()) == (2.0, 2.0)
+    module.GAIN = 7.0
+    assert (f(x).item(), g(x).item()) == (7.0, 7.0)
+
+
+def test_attributes_of_a_class_are_refused_because_nobody_could_tell_that_they_change():
+    class Settings:
+        rate = 2.0
+
+    with pytest.raises(TypeError, match="it reads 'Settings' from outside, a type"):
+        elementwise(lambda x: Settings.rate * x)
+
+
+def test_numbers_that_only_their_spelling_tells_apart_as_statics():
+    inverse = elementwise(lambda x, *, c=1: x / c)
+    x = tensor([1.0], grad=False)
+    assert [inverse(x, c=c).item() for c in (0.0, -0.0, 0.0)] == [np.inf, -np.inf, np.inf]
+    for _ in range(3):
+        inverse(x, c=float("nan"))
+    assert len(inverse._version().op.plans) == 3  # nan is one value, not three
+    with pytest.raises(
+        TypeError, match="keyword-only argument 'c' must be a number, a bool, a string or a tuple of those, not list"
+    ):
+        inverse(x, c=[1])
+    with pytest.raises(TypeError, match=r"'w' must be a number, not str"):
+        elementwise(lambda x, *, w=1.0: x * w, name="scaled")(x, w="2")

@@ -1,16 +1,28 @@
-"""Atoms that are no part of the language: functions of the user's, known by name and by the partials given for them."""
+"""Atoms that are no part of the language: functions of the user's, known by a call and by the partials given for them."""
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Final
 
 from .atoms import ATOMS, REAL, Atom, Partial
 from .interpret import NUMPY
 
+_NUMBERS: Final = itertools.count()
 
-def add_atom(name: str, arity: int, partials: Sequence[Partial | None], numpy: Callable[..., Any]) -> None:
-    """Add an atom that kernels spell as a call of `name`. `partials` is as in `Atom`; `numpy` computes it on arrays."""
-    operands = ", ".join(f"{{{place}}}" for place in range(arity))
-    ATOMS[name] = Atom(name, REAL * arity, REAL, f"real({name}({operands}))", tuple(partials))
+
+def called(word: str, arity: int) -> str:
+    """The template of a call of `word` in a kernel."""
+    return f"real({word}({', '.join(f'{{{place}}}' for place in range(arity))}))"
+
+
+def add_atom(label: str, emit: str, partials: Sequence[Partial | None], numpy: Callable[..., Any]) -> str:
+    """Add an atom; returns its name, which no other has: equal calls may have other partials.
+
+    `emit` and `partials` are as in `Atom`, `numpy` computes it on arrays.
+    """
+    name = f"{label}.{next(_NUMBERS)}"
+    ATOMS[name] = Atom(name, REAL * len(partials), REAL, emit, tuple(partials))
     NUMPY[name] = numpy
+    return name

@@ -59,11 +59,13 @@ def plain_function(value: Any) -> Function | None:
 
 
 def frozen(value: Any) -> Any:
-    """A list or array as a value that can be compared; None for what can't change in place."""
+    """A list, an array or a module of the user's as a value that can be compared; None for what can't change in place."""
     if isinstance(value, np.ndarray):
         return value.shape, value.dtype, value.tobytes()
     if isinstance(value, list):
         return tuple(value)
+    if isinstance(value, types.ModuleType) and not _in_library(value):
+        return tuple((name, one) for name, one in value.__dict__.items() if type(one) in PLAIN)
     return None
 
 
@@ -134,12 +136,15 @@ def _in_library(module: types.ModuleType) -> bool:
     return module.__name__.partition(".")[0] in _LIBRARIES
 
 
-def _attribute(module: types.ModuleType, name: str) -> Callable[[], Any]:
-    return lambda: getattr(module, name)
+def _attribute(owner: Any, name: str) -> Callable[[], Any]:
+    return lambda: getattr(owner, name)
 
 
 def all_reads(*functions: Function) -> list[Read]:
-    """The values that functions, and the functions they call, read; modules and built-in names apart."""
+    """The values that functions, and the functions they call, read; libraries and built-in names apart.
+
+    `partial_functions` are derivatives that the author of a called function gave for it: what they read counts too.
+    """
     found: list[Read] = []
     seen: set[Function] = set(functions)
     todo = list(functions)
@@ -149,14 +154,19 @@ def all_reads(*functions: Function) -> list[Read]:
             inner = plain_function(read.value)
             if (
                 read.library
-                or isinstance(read.value, (types.ModuleType, *_NAMED))
+                or isinstance(read.value, _NAMED)
+                or (isinstance(read.value, types.ModuleType) and _in_library(read.value))
                 or (inner is not None and _foreign(inner))
             ):
                 continue
             found.append(read)
-            if inner is not None and inner not in seen:
-                seen.add(inner)
-                todo.append(inner)
+            called = [] if inner is None else [inner]
+            parts = getattr(read.value, "partial_functions", None)
+            if parts is not None:
+                found.append(Read(f"{read.name}.partial", parts, _attribute(read.value, "partial_functions")))
+                called += parts
+            todo += [one for one in called if one not in seen]
+            seen.update(called)
     return found
 
 
@@ -211,6 +221,8 @@ class _Digest:
         elif isinstance(value, np.dtype):
             self.words("dtype", value.str)
         elif isinstance(value, types.ModuleType):
+            if not _in_library(value):
+                raise Unknown(name)  # handed on as a whole: who knows what is read of it
             self.words("module", value.__name__, getattr(value, "__version__", ""))
         elif (function := plain_function(value)) is not None:
             self.function(value, function)
@@ -266,6 +278,7 @@ class _Digest:
             code.co_argcount,
             code.co_kwonlyargcount,
             code.co_flags,
+            code.co_exceptiontable,
         )
         self.value(code.co_consts, name)
 
@@ -280,6 +293,14 @@ def digest(function: Function, words: Sequence[Any]) -> str:
     state.words(*words)
     state.function(function, function)
     return state.hash.hexdigest()[:24]
+
+
+def recursive(function: Function, above: tuple[Function, ...] = ()) -> bool:
+    """Whether a function, or one that it calls, ends up calling itself: Numba's cache may give back code for it that crashes (0.68.1)."""
+    if function in above:
+        return True
+    called = [plain_function(read.value) for read in reads(function) if not read.library]
+    return any(recursive(one, (*above, function)) for one in called if one is not None and not _foreign(one))
 
 
 # ---- copies
@@ -312,6 +333,20 @@ def relinked(function: Function, replace: Callable[[Any, str], Any]) -> Function
                 place = inner
             place.__dict__[attributes[-1]] = value
     return _copied(function, found, replace)
+
+
+def tie(function: Function, copy: Function, done: dict[Function, Any]) -> None:
+    """Let a copy made by `relinked` call what `done` has for functions that it still calls as they are."""
+    cells = dict(zip(copy.__code__.co_freevars, copy.__closure__ or (), strict=True))
+    for read in reads(function):
+        inner = plain_function(read.value)
+        found = None if inner is None else done.get(inner)
+        if found is None:
+            continue
+        if read.name in cells:
+            cells[read.name].cell_contents = found
+        elif read.name in copy.__globals__:
+            copy.__globals__[read.name] = found
 
 
 def _module_like(module: types.ModuleType) -> types.ModuleType:

@@ -13,8 +13,8 @@ import numpy as np
 
 from .._core.errors import KernelError
 from .._core.settings import settings
-from .captures import Function, Unknown, digest
-from .reasons import definition
+from .captures import Function, Unknown, digest, recursive
+from .reasons import compile_error, definition
 from .user import linked, options_of, uncompiled
 
 _DEFINED: Final[dict[str, tuple[Any, Function]]] = {}
@@ -36,13 +36,15 @@ def define(function: Any, plain: Function) -> str:
     return name
 
 
-def definitions(words: Iterable[str]) -> str:
-    """The lines of a kernel's source that make the functions among `words` known to it."""
+def definitions(words: Iterable[str], maker: str = "compiled") -> str:
+    """The lines of a kernel's source that make the functions among `words` known to it, by `compiled` or `whole`."""
     used = sorted(word for word in words if word in _DEFINED)
     if not used:
         return ""
-    lines = [f'{name} = compiled("{name}")\n' for name in used]
-    return "from jitgrad._kernels.opaque import compiled\n\n" + "".join(lines) + "\n\n"
+    lines = [f'{name} = {maker}("{name}")\n' for name in used]
+    if any(recursive(_DEFINED[name][1]) for name in used):
+        lines.append("in_memory = True\n")
+    return f"from jitgrad._kernels.opaque import {maker}\n\n" + "".join(lines) + "\n\n"
 
 
 def compiled(name: str) -> Any:
@@ -51,7 +53,36 @@ def compiled(name: str) -> Any:
 
     function, plain = _DEFINED[name]
     options = options_of(function) | ({"boundscheck": True} if settings.bounds_check else {})
-    return numba.njit(**options)(linked(plain))
+    dispatcher = numba.njit(**options)(linked(plain))
+    typed = dispatcher.get_call_template
+
+    def explained(args: Any, kws: Any) -> Any:
+        """What Numba asks of a callee when it types a call; what is wrong with the callee is said here, in its own lines."""
+        spelled = ", ".join(map(str, args))
+        try:
+            found = typed(args, kws)
+        except KernelError:
+            raise
+        except Exception as error:
+            raise compile_error(plain, spelled, error) from error
+        for compiled_form in dispatcher.overloads.values():
+            result = compiled_form.signature.return_type
+            if not isinstance(result, (numba.types.Number, numba.types.Boolean)):
+                raise KernelError(
+                    f"{plain.__name__} must return one number, not {result}, for {spelled}{definition(plain)}"
+                )
+        return found
+
+    dispatcher.get_call_template = explained
+    return dispatcher
+
+
+def whole(name: str) -> Any:
+    """The function for compiled code that takes whatever it returns: arrays, numbers, tuples."""
+    import numba
+
+    function, plain = _DEFINED[name]
+    return numba.njit(**options_of(function))(linked(plain))
 
 
 def interpreted(name: str) -> Callable[..., Any]:

@@ -35,10 +35,11 @@ def line_of(path: str, number: int, name: str) -> str:
 def definition(function: types.FunctionType) -> str:
     """The place where a function is defined."""
     path, number = function.__code__.co_filename, function.__code__.co_firstlineno
-    for ahead in range(number, number + 12):  # the first line of a decorated function is its decorator
-        if linecache.getline(path, ahead).lstrip().startswith(("def ", "async def ")):
-            number = ahead
-            break
+    if function.__name__ != "<lambda>":
+        for ahead in range(number, number + 12):  # the first line of a decorated function is its decorator
+            if linecache.getline(path, ahead).lstrip().startswith(("def ", "async def ")):
+                number = ahead
+                break
     return line_of(path, number, function.__name__)
 
 

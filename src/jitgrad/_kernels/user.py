@@ -20,7 +20,7 @@ import numpy as np
 
 from .._core.errors import KernelError
 from .._core.settings import settings
-from .captures import Function, Unknown, digest, plain_function, relinked
+from .captures import Function, Unknown, digest, plain_function, recursive, relinked, tie
 from .reasons import READONLY, compile_error, place_in_traceback, write_error
 from .registry import COMPILED
 
@@ -142,11 +142,8 @@ def _compile(
     options = options_of(function) | {"nogil": nogil, "no_cfunc_wrapper": True, "boundscheck": settings.bounds_check}
     dispatcher = numba.njit(**options)(linked(plain))
     try:
-        cache = user_cache(
-            dispatcher.py_func,
-            digest(plain, sorted((key, _spell(value)) for key, value in options.items())),
-            repr(types),
-        )
+        words = sorted((key, _spell(value)) for key, value in options.items())
+        cache = None if recursive(plain) else user_cache(dispatcher.py_func, digest(plain, words), repr(types))
         if cache is not None:
             dispatcher._cache = cache
     except Unknown:
@@ -208,7 +205,10 @@ def linked(function: Function) -> Function:
             done[inner] = numba.njit(**options)(relinked(inner, replace))
         return value if done[inner] is None else done[inner]
 
-    return relinked(function, replace)
+    copy = relinked(function, replace)
+    for inner, dispatcher in done.items():  # what calls itself, if over others, was not there yet when it was copied
+        tie(inner, dispatcher.py_func, done)
+    return copy
 
 
 def uncompiled(function: Function, arguments: Sequence[Argument], mutates: frozenset[int]) -> Entry:

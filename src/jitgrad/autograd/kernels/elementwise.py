@@ -29,7 +29,7 @@ from .contract import python_function
 from .quick import Quick, quick_of
 from .several import Together, call_together
 from .source import source_of
-from .tracing import Signature, Static, given_partial, promotion, tracer
+from .tracing import Signature, Static, given_partial, promotion, tracer, with_partials
 from .writing import write_out
 
 NUMBERS: Final = (int, float, bool, np.number, np.bool_)
@@ -37,10 +37,13 @@ _MANY: Final = 32  # tracings of one function after which a warning says what is
 
 
 class Version:
-    """What was made of a function for one set of captured values: an op per result, and, where there are several, all of them together."""
+    """What was made of a function for one set of captured values: an op per result, and, where there are several, all of them together.
 
-    def __init__(self, ops: list[Elementwise]) -> None:
-        self.ops = ops
+    The values are kept, so that their identities, which tell versions apart, are not given to others.
+    """
+
+    def __init__(self, ops: list[Elementwise], reads: Sequence[Read]) -> None:
+        self.ops, self.reads = ops, reads
         self.op = ops[0]
         self.together: dict[tuple[Any, ...], Together] = {}
 
@@ -78,6 +81,7 @@ class ElementwiseFunction:
         self._options = options
         self._signature = Signature(self.py_func)
         self._partials: dict[str, Any] = {}
+        self.partial_functions: tuple[Any, ...] = ()  # what other functions that call this one have to watch
         self._watched: list[Read] = []
         self._versions: dict[Any, Version] = {}
         self._current: Version | None = None
@@ -99,8 +103,9 @@ class ElementwiseFunction:
         def declare(function: Any) -> Any:
             if self._signature.complete and len(self._version().ops) > 1:
                 raise TypeError(f"{self.name} has several results, whose derivatives can't be given by one partial")
-            self._partials[name] = python_function(function, "a partial")
             with self._guard:
+                self._partials[name] = python_function(function, "a partial")
+                self.partial_functions = tuple(self._partials.values())
                 self._versions, self._current = {}, None
             if self._signature.complete:
                 self._version()
@@ -114,7 +119,7 @@ class ElementwiseFunction:
         if current is not None and not (self._watched and changed(self._watched)):
             return current
         with self._guard:
-            self._watched = all_reads(self.py_func, *self._partials.values())
+            self._watched = all_reads(self.py_func, *self.partial_functions)
             key = tuple((read.name, identity(read.value)) for read in self._watched)
             found = self._versions.get(key)
             if found is None:
@@ -138,13 +143,13 @@ class ElementwiseFunction:
             if name in self._signature.defaults
         }
         if not self._signature.complete:
-            return Version([self._op(trace, 0, 1, "float")])
+            return Version([self._op(trace, 0, 1, "float")], self._watched)
         symbols = {name: var(name) for name in self._signature.inputs} | {
             name: param(name) for name in self._signature.params
         }
         outputs = trace(**symbols, **statics)
         kind = promotion(outputs)
-        return Version([self._op(trace, index, len(outputs), kind) for index in range(len(outputs))])
+        return Version([self._op(trace, index, len(outputs), kind) for index in range(len(outputs))], self._watched)
 
     def _op(self, trace: Callable[..., tuple[Expr, ...]], index: int, count: int, promote: str) -> Elementwise:
         """The op of one result."""
@@ -240,7 +245,9 @@ class ElementwiseFunction:
                     raise TypeError(
                         f"{self.name}(): '{name}' is keyword-only, so it is a number without gradient, not a Tensor"
                     )
-                values.append(Static(value) if name in op.flags else value)
+                if name in op.params and not isinstance(value, NUMBERS):
+                    raise TypeError(f"{self.name}(): '{name}' must be a number, not {type(value).__name__}")
+                values.append(Static(value, name) if name in op.flags else value)
             elif name in op.defaults:
                 values.append(op.defaults[name])
             else:
@@ -261,10 +268,13 @@ class ElementwiseFunction:
             for name, default in self._signature.defaults.items()
             if name not in self._signature.operands
         } | named
-        statics = {name: Static(value) if name in self._signature.statics else value for name, value in given.items()}
-        found = tracer(self.py_func, self._signature)(
-            **dict(zip(self._signature.inputs, values, strict=True)), **statics
-        )
+        statics = {
+            name: Static(value, name) if name in self._signature.statics else value for name, value in given.items()
+        }
+        trace = tracer(self.py_func, self._signature)
+        found = trace(**dict(zip(self._signature.inputs, values, strict=True)), **statics)
+        if self._partials:
+            return with_partials(self._signature, self._partials, trace, values, statics, found[0])
         return found[0] if len(found) == 1 else found
 
     def _numbers(self, version: Version, args: tuple[Any, ...], statics: tuple[Any, ...]) -> Any:

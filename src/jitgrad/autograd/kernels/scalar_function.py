@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
-from ..._expr import Expr, apply, const
-from ..._expr.foreign import add_atom
+from ..._expr import Expr, apply
+from ..._expr.foreign import add_atom, called
 from ..._kernels import opaque
 from ..._kernels.captures import all_reads, changed, plain_function
 from ..._kernels.reasons import definition
@@ -36,6 +36,7 @@ class ScalarFunction:
                 f"{self.__name__} has {self.arity} arguments, but {len(partials)} partials were given{definition(self.py_func)}"
             )
         self._function, self._partials = function, partials
+        self.partial_functions = tuple(part for part in map(plain_function, partials or ()) if part is not None)
         self._declare()
 
     def __call__(self, *args: Any) -> Any:
@@ -50,34 +51,40 @@ class ScalarFunction:
 
     def _declare(self) -> None:
         """Make a word for the function as it is now, with all that it reads."""
-        given = [part for part in self._partials or () if part is not None]
-        self._watched = all_reads(self.py_func, *(part for part in map(plain_function, given) if part is not None))
-        self._word = opaque.define(self._function, self.py_func)
+        self._watched = all_reads(self.py_func, *self.partial_functions)
+        word = opaque.define(self._function, self.py_func)
         rules = [
             None if self._partials is not None and self._partials[place] is None else self._rule(place)
             for place in range(self.arity)
         ]
-        add_atom(self._word, self.arity, rules, opaque.interpreted(self._word))
+        self._word = add_atom(self.__name__, called(word, self.arity), rules, opaque.interpreted(word))
 
     def __repr__(self) -> str:
         return f"<scalar_function {self.__name__}>"
 
     def _rule(self, place: int) -> Callable[..., Expr]:
-        """The partial by one argument, traced when a derivative is wanted."""
+        """The partial by one argument: traced when a derivative is wanted, with the values that it reads now."""
+        if self._partials is None:
+            return self._refuse
+        given: Any = self._partials[place]
+        copy = given if getattr(given, "traceable", False) else traced_copy(python_function(given, "a partial"))
+        wants_result = "result" in inspect.signature(given).parameters
 
         def partial(result: Expr, *args: Expr) -> Expr:
-            if self._partials is None:
+            found = call_traced(copy, given, args, {"result": result} if wants_result else {})
+            if len(found) != 1:
                 raise TypeError(
-                    f"no derivative of {self.__name__} was given: scalar_function(..., partials=(...)) takes a function per argument, or None "
-                    f"for one that is zero{definition(self.py_func)}"
+                    f"a partial is one derivative, but {given.__name__} returned {len(found)} results{definition(given)}"
                 )
-            given = self._partials[place]
-            assert given is not None
-            names = inspect.signature(given).parameters
-            (found,) = call_traced(traced_copy(given), given, args, {"result": result} if "result" in names else {})
-            return found if isinstance(found, Expr) else const(found)
+            return found[0]
 
         return partial
+
+    def _refuse(self, *_: Expr) -> NoReturn:
+        raise TypeError(
+            f"no derivative of {self.__name__} was given: scalar_function(..., partials=(...)) takes a function per argument, or None "
+            f"for one that is zero{definition(self.py_func)}"
+        )
 
 
 def scalar_function(function: Any = None, *, partials: Sequence[Function | None] | None = None) -> Any:

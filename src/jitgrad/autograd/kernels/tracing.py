@@ -12,7 +12,8 @@ from typing import Any, Final
 import numpy as np
 
 from ..._core.errors import KernelError
-from ..._expr import Expr, const, topological
+from ..._expr import Expr, apply, const, derivative, lift, substitute, topological, var
+from ..._expr.foreign import add_atom
 from ..._kernels.reasons import definition, line_of
 from .words import traced_copy
 
@@ -42,18 +43,28 @@ _WHOLE: Final = {
 
 
 class Static:
-    """A keyword-only argument that chooses the expression. Equal only to one of the same type: True is not 1."""
+    """A keyword-only argument that chooses the expression. Equal only to one of the same type and spelling: True is not 1, -0.0 not 0.0.
 
-    __slots__ = ("value",)
+    TypeError for a value that can't be told from another.
+    """
 
-    def __init__(self, value: Any) -> None:
+    __slots__ = ("key", "value")
+
+    def __init__(self, value: Any, name: str = "") -> None:
         self.value = value
+        self.key = type(value), repr(value) if isinstance(value, (float, tuple)) else value
+        try:
+            hash(self.key)
+        except TypeError:
+            raise TypeError(
+                f"keyword-only argument '{name}' must be a number, a bool, a string or a tuple of those, not {type(value).__name__}"
+            ) from None
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Static) and type(self.value) is type(other.value) and bool(self.value == other.value)
+        return isinstance(other, Static) and self.key == other.key
 
     def __hash__(self) -> int:
-        return hash((type(self.value), self.value))
+        return hash(self.key)
 
     def __str__(self) -> str:
         return re.sub(r"\W", "_", str(self.value))
@@ -163,6 +174,31 @@ def given_partial(function: Any, signature: Signature) -> Callable[..., Expr]:
     kinds = inspect.Parameter
     partial.__signature__ = inspect.Signature([kinds(known[name], kinds.KEYWORD_ONLY) for name in names])  # type: ignore[attr-defined]
     return partial
+
+
+def with_partials(
+    signature: Signature,
+    given: dict[str, Any],
+    trace: Callable[..., tuple[Expr, ...]],
+    args: Sequence[Any],
+    statics: dict[str, Any],
+    value: Expr,
+) -> Expr:
+    """`value`, the result for `args` inside another function, with the derivatives that are given for it, the others derived."""
+    symbols = {name: var(name) for name in signature.inputs}
+    (output,) = trace(**symbols, **statics)
+    known = dict(zip(signature.inputs, args, strict=True)) | statics
+
+    def rule(name: str, operand: str) -> Callable[..., Expr]:
+        if operand in given:
+            partial = given_partial(given[operand], signature)
+            names = inspect.signature(partial).parameters
+            return lambda result, *_: partial(**{one: result if one == "result" else known[one] for one in names})
+        images = {symbol: lift(known[one]) for one, symbol in symbols.items()}
+        return lambda *_: substitute(derivative(output, symbols[name]), images)
+
+    rules = [None, *(rule(*names) for names in zip(signature.inputs, signature.operands, strict=True))]
+    return apply(add_atom("given", "{0}", rules, lambda value, *_: value), value, *args)
 
 
 def call_traced(copy: Any, function: Any, args: Sequence[Any], named: dict[str, Any]) -> tuple[Expr, ...]:

@@ -191,10 +191,12 @@ def meaning(value: Any, spelled: str, name: str = "") -> Any:
         return value
     if isinstance(value, types.ModuleType):
         return Words(value, spelled)
-    if isinstance(value, type):
+    if isinstance(value, type) and (
+        value.__module__ == "builtins" or in_library(value) or issubclass(value, Exception)
+    ):
         return value
     if isinstance(value, (tuple, list)) and all(isinstance(item, CONSTANTS) for item in value):
-        return tuple(value)
+        return value if isinstance(value, tuple) else tuple(value)
     if isinstance(value, np.ndarray) and value.ndim == 1 and value.dtype.kind in "biuf":
         return tuple(value.tolist())
     if getattr(value, "__module__", None) == "builtins" and callable(value):
