@@ -6,11 +6,13 @@ import linecache
 import os
 import sys
 import warnings
+import zlib
 from types import FrameType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
+from .._core.dtypes import TENSOR_TYPE_NAME, from_numpy
 from . import modes
 from .node import LEAF, Node
 
@@ -41,7 +43,8 @@ def called_from() -> str:
 
 
 def note(node: Node) -> None:
-    """Remember where an op was called, and by which backward if it was one."""
+    """Remember where an op was called, by which backward if it was one, and what it saved looks like."""
+    seal(node)
     extras = node._extras()
     extras.traceback = called_from()
     run = modes.LOCAL.run
@@ -89,6 +92,7 @@ def explain(node: Node) -> None:
             warnings.warn(f"\n\nPrevious calculation was induced by {parent.name()}. No forward pass information available. "
                           "Enable detect anomaly during forward pass for more information.", UserWarning, stacklevel=4)  # fmt: skip
             return
+            check_seals(node)
         warnings.warn(f"\n\nPrevious calculation was induced by {parent.name()}. Traceback of forward call that induced the previous calculation:\n"
                       f"{held.traceback}", UserWarning, stacklevel=4)  # fmt: skip
         parent = held.parent

@@ -5,11 +5,16 @@ A node without any has None in its slot `rare`; that identity test is all the co
 
 from __future__ import annotations
 
+import os
+import threading
 from collections import OrderedDict
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
+
+from .._core.locks import forking_lock
 
 Hook = Callable[..., Any]
+_GUARDING: Final = forking_lock()
 
 
 class NodeExtras:
@@ -20,7 +25,8 @@ class NodeExtras:
     changed; `metadata` is the user's.
     """
 
-    __slots__ = ("__weakref__", "accumulated", "after", "before", "metadata", "packed", "parent", "retain", "tensor", "traceback")
+    __slots__ = ("__weakref__", "_guard", "accumulated", "after", "before", "metadata", "origin", "packed", "parent", "retain", "seals",
+                 "tensor", "traceback")  # fmt: skip
 
     def __init__(self) -> None:
         self.before: OrderedDict[int, Hook] = OrderedDict()
@@ -32,6 +38,18 @@ class NodeExtras:
         self.packed: dict[str, Any] = {}  # saved values that went through hooks after the op was recorded
         self.traceback: Any = None  # where the op was called, noted in anomaly mode
         self.parent: Any = None  # the node that was running then
+        self.seals: dict[str, int] = {}  # checksums of the saved values, taken in anomaly mode
+        self.origin: Any = None  # of a twin with unpacked values, the node itself
+        self._guard: tuple[int, Any] = (0, None)
+
+    def guard(self) -> Any:
+        """A lock held while a leaf's `.grad` changes and the hooks on that run; a child process gets one of its own."""
+        process = os.getpid()
+        if self._guard[0] != process:
+            with _GUARDING:
+                if self._guard[0] != process:
+                    self._guard = process, threading.RLock()
+        return self._guard[1]
 
 
 def name_of(hook: Any) -> str:

@@ -60,8 +60,9 @@ def call_tensor_hooks(rare: NodeExtras, grads: Grads) -> Grads:
                 check_value(hook, changed, grad)
                 grads = (*grads[:index], changed, *grads[index + 1 :])
     for index, takers in list(rare.retain.items()):
-        for take in list(takers):
-            take(grads[index])
+        with ACCUMULATE:  # two runs of one graph may come here together
+            for take in list(takers):
+                take(grads[index])
     return grads
 
 

@@ -79,6 +79,13 @@ class Node:
         """Drop what an interrupted run left here."""
         self.buf = None
 
+    def kept_values(self) -> list[tuple[str, Any, Node | None]]:
+        """What the node keeps alive for its backward: a name, the value (RELEASED once it was let go), the edge that leads to it."""
+        return []
+
+    def check_saved(self) -> None:
+        """RuntimeError where a saved value was written to."""
+
     @property
     def next_functions(self) -> tuple[tuple[Node | None, int], ...]:
         """For each input the node its gradient goes to, or None, and which output of that node it is."""

@@ -156,11 +156,16 @@ class Run:
 
     def run_leaf(self, node: Any, grads: tuple[Any, ...]) -> Sequence[Any]:
         """Add to a leaf's `.grad`; its hooks are called even where no gradient came."""
-        if grads[0] is not None:
-            node.accept_tensor(grads[0], self.create_graph)
-        if node.rare is not None and node.rare.accumulated:
+        rare, grad = node.rare, grads[0]
+        if rare is None or not rare.accumulated:
+            if grad is not None:
+                node.accept_tensor(grad, self.create_graph)
+            return ()
+        with rare.guard():  # as in torch: no other run adds to the leaf between the sum and the hooks, which may take the sum away
+            if grad is not None:
+                node.accept_tensor(grad, self.create_graph)
             leaf = node.variable
-            for hook in list(node.rare.accumulated.values()):
+            for hook in list(rare.accumulated.values()):
                 hook(leaf)
         return ()
 

@@ -13,8 +13,11 @@ from collections import deque
 from collections.abc import Iterable
 from typing import Any, Final
 
+from .._core.locks import forking_lock
+
 WRITES = 0
 _GUARD: Final = threading.Lock()
+MAKING: Final = forking_lock()  # held while a tensor gets its counter
 _HISTORY: Final = (
     64  # writes a counter remembers; older ones only make the "expected version" of a message a lower bound
 )

@@ -20,7 +20,7 @@ from .._core.meta import Meta, meta_of
 from .._core.shapes import Size
 from .._engine import modes
 from .._engine.node import ACCUMULATE, LEAF, Node, Port, target
-from .._engine.versions import Version, bump
+from .._engine.versions import MAKING, Version, bump
 from .._ops.casts import copied
 
 
@@ -166,13 +166,14 @@ def version_of(tensor: Any) -> Version:
     """The tensor's counter; made, and shown to the nodes that saved the tensor by way of its edge, when there is none yet."""
     counter: Version | None = tensor.vc
     if counter is None:
-        fn = tensor.fn
-        counter = fn.vc if fn is not None else None
-        if counter is None:
-            counter = Version()
-            if fn is not None:
-                fn.vc = counter
-        tensor.vc = counter
+        with MAKING:  # two counters for one tensor would each miss the writes that the other sees
+            fn = tensor.fn
+            counter = tensor.vc or (fn.vc if fn is not None else None)
+            if counter is None:
+                counter = Version()
+                if fn is not None:
+                    fn.vc = counter
+            tensor.vc = counter
     return counter
 
 

@@ -73,7 +73,7 @@ class FastNode(SlotFields, Node):
             if array is RELEASED:
                 second_time()
             if array is not None:
-                edge = self if slot == "r" else getattr(self, "e" + slot[1])
+                edge = (self if self.rare is None else self.rare.origin or self) if slot == "r" else getattr(self, "e" + slot[1])
                 tensor = wrap(array, edge)
                 tensor.vc = self.counter(slot)
                 found["result" if slot == "r" else self.op.inputs[int(slot[1])]] = tensor

@@ -7,6 +7,7 @@ interpreter's attribute caches).
 
 from __future__ import annotations
 
+import copy
 import functools
 from typing import Any
 
@@ -45,8 +46,8 @@ class Fields:
         raise NotImplementedError
 
     def edge_of_saved(self, name: str) -> Any:
-        """The edge that leads to a saved tensor."""
-        raise NotImplementedError
+        """The edge that leads to a saved tensor, None where there is none."""
+        return None
 
     def counter_of_saved(self, name: str) -> Any:
         """Its version counter, or None."""
@@ -58,6 +59,11 @@ class Fields:
 
     def saved_tensor(self, name: str) -> Any:
         """A saved value as the user sees it: a leaf is itself, all others are new tensors with their history."""
+    def kept_values(self) -> list[tuple[str, Any, Node | None]]:
+        """All saved values that are there, under torch's names."""
+        found = [(shown, self.get_saved(own), own) for shown, own in self.saved_names().items()]
+        return [(shown, value, self.edge_of_saved(own)) for shown, value, own in found if value is not None]
+
         value = self.get_saved(name)
         if value is RELEASED:
             raise RuntimeError(SECOND_TIME)
@@ -151,17 +157,15 @@ class SlotFields(Fields):
         self.check()
 
     def call_unpacked(self: Any, grads: tuple[Any, ...], keep: bool, create_graph: bool) -> Any:
-        """`call` with the packed values unpacked for as long as it takes."""
-        extras = self.rare
-        packed, extras.packed = extras.packed, {}
-        for slot, value in packed.items():
-            object.__setattr__(self, slot, value.array())
-        try:
-            return self.call(grads, keep, create_graph)
-        finally:
-            for slot in packed:
-                object.__setattr__(self, slot, None)
-            extras.packed = packed
+        """`call` with the packed values unpacked: on a twin, because another thread may run this very node."""
+        twin = copy.copy(self)
+        twin.rare = NodeExtras()
+        twin.rare.origin = self
+        for slot, value in self.rare.packed.items():
+            object.__setattr__(twin, slot, value.array())
+        self.check_saved()  # here, and not by the twin: whoever wrote to a value that was packed did it no harm
+        twin.epoch = versions.WRITES
+        return twin.call(grads, keep, create_graph)
 
 
 def release_slots(node: Any, slots: Any) -> None:

@@ -130,12 +130,17 @@ class Recorded(Fields, Node):
         self._extras()  # off the accelerated run: hooks run in the mode of the backward
 
     def check_saved(self) -> None:
-        if self.epoch != versions.WRITES:
+        if self.epoch != versions.WRITES and self._saved is not RELEASED:
             self.check(self._saved)
 
     def forget(self) -> None:
         self.buf = None
         self.gathered = [None] * self.outputs
+
+    def kept_values(self) -> list[tuple[str, Any, Node | None]]:
+        if self._saved is RELEASED:
+            return [(name, RELEASED, None) for name in self.saved_names()]
+        return [(torch_name(name), value, self.edge_of_saved(name)) for name, value in self._saved.items() if value is not None]
 
     def _collect(self, grad: Any) -> list[Any]:
         """The gradients of all outputs; a node of one output is handed its own."""
@@ -312,6 +317,9 @@ class AdjointNode(Recorded):
 
     __slots__ = ("call_of",)
     call_of: AdjointCall
+
+    def kept_values(self) -> list[tuple[str, Any, Node | None]]:
+        return [(torch_name(name), x.array, x.fn) for name, x in self.call_of.saved.items() if x is not None]
 
     def pull(self, grads: list[Any]) -> Sequence[Any]:
         parts = self.pull_recorded([None if grad is None else wrap(grad) for grad in grads])

@@ -10,7 +10,9 @@ import weakref
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
-from .._engine import modes, versions
+import numpy as np
+
+from .._engine import anomaly, modes, versions
 from .._engine.node import RELEASED, SECOND_TIME, Node, Port, target
 from .._tensor.base import TensorBase, version_of, wrap
 from .._tensor.nodes import modified
@@ -145,6 +147,8 @@ class FunctionCtx:
             self._node = weakref.ref(node)
             kept = tuple(self._entry(tensor, node) for tensor in kept)
         self._kept = kept
+        if modes.SPECIAL and modes.LOCAL.anomaly is not None and isinstance(node, Node):
+            anomaly.seal(node)
 
     def _entry(self, tensor: Any, node: Node) -> Any:
         if tensor is None or tensor.fn is None:
@@ -156,6 +160,15 @@ class FunctionCtx:
         if type(entry) is Output:
             return entry.tensor(self._node())
         return entry.unpack() if isinstance(entry, Packed) else entry
+
+    def _all_kept(self) -> list[tuple[str, Any, Node | None]]:
+        """What the node keeps alive by way of the context: name, array or `Packed`, edge; tensors in attributes too."""
+        if self._kept is RELEASED:
+            found: list[tuple[str, Any, Node | None]] = [("saved_tensors", RELEASED, None)]
+        else:
+            found = [(f"saved_tensors[{k}]", *_kept_entry(entry)) for k, entry in enumerate(self._kept or ()) if entry is not None]
+        more = {**{name: x for name, x in self.__dict__.items() if name not in _OWN}, **(self._outputs or {})}
+        return found + [(f"ctx.{name}", *_kept_entry(x)) for name, x in more.items() if isinstance(x, (TensorBase, Output, np.ndarray))]
 
     def _check(self, kept: Sequence[Any]) -> None:
         """Something was written since; was it one of ours?"""
@@ -197,6 +210,13 @@ class _WithOutputs(FunctionCtx):
 
 
 _OWN = {"needs_input_grad", "to_save", "dirty_tensors", "non_differentiable", "materialize_grads", "_clears", "_kept", "_plain", "_epoch", "_node"}
+
+
+def _kept_entry(entry: Any) -> tuple[Any, Node | None]:
+    """The array of a tensor that the context holds, and its edge; a `Packed` and an array are what they are."""
+    if isinstance(entry, TensorBase):
+        return entry.array, entry.fn
+    return (entry.array, None) if type(entry) is Output else (entry, None)
 
 
 def _refuse(epoch: int, counter: Any, entry: Any, edge: Any) -> NoReturn:

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, NoReturn
 import numpy as np
 
 from .._core.meta import Meta
-from .._engine import fast, modes
+from .._engine import fast, modes, versions
 from .._engine.node import LEAF, RELEASED, TOKEN, Node, Undefined
 from .._tensor.base import TensorBase, wrap
 from .._tensor.nodes import contiguous, fit_array
@@ -69,6 +69,14 @@ class BackwardCFunction(Node):
 
     def release(self) -> None:
         self.ctx._kept = RELEASED
+
+    def check_saved(self) -> None:
+        kept = self.ctx._kept
+        if kept is not None and kept is not RELEASED and self.ctx._epoch != versions.WRITES:
+            self.ctx._check(kept)
+
+    def kept_values(self) -> list[tuple[str, Any, Node | None]]:
+        return self.ctx._all_kept()
 
     def forget(self) -> None:
         self.buf = None

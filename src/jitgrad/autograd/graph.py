@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import threading
+import weakref
 from collections.abc import Callable, Iterator, Sequence
 from types import TracebackType
 from typing import Any
@@ -121,14 +122,14 @@ class _First:
 
     def __init__(self, function: Callable[[Any], Any]) -> None:
         self.function = function
-        self.seen: Any = None
+        self.seen: weakref.WeakSet[Any] = weakref.WeakSet()  # several threads may run a backward at once
         self.guard = threading.Lock()
 
     def __call__(self, grad: Any) -> None:
         run = modes.LOCAL.run
         with self.guard:
-            again = self.seen is run
-            self.seen = run
+            again = run in self.seen
+            self.seen.add(run)
         if not again:
             self.function(grad)
 
@@ -138,7 +139,7 @@ class _Together:
 
     def __init__(self, nodes: list[Node], function: Callable[[Any], Any]) -> None:
         self.nodes, self.function = nodes, function
-        self.runs: dict[Any, tuple[int, list[Any]]] = {}
+        self.runs: weakref.WeakKeyDictionary[Any, tuple[int, list[Any]]] = weakref.WeakKeyDictionary()
         self.guard = threading.Lock()
 
     def __call__(self, place: int, grad: Any) -> None:

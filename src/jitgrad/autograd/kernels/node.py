@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from ..._core.meta import Meta
-from ..._engine import versions
+from ..._engine import modes, versions
 from ..._engine.node import LEAF, RELEASED, TOKEN, Node, Port, Undefined, next_number, target
 from ..._engine.versions import Version
 from ..._tensor.base import wrap
@@ -62,9 +62,29 @@ class KernelNode(Node):
         alone = self.outputs == 1 and not plan.contract.mutates
         return found + [(place, self if alone else None) for place in plan.saved_outputs]
 
+    def check_saved(self) -> None:
+        """RuntimeError where a saved value was written to."""
+        if self.epoch != versions.WRITES and self.values is not RELEASED:
+            self.check()
+
     def release(self) -> None:
         """Let the saved values go."""
         self.values = RELEASED
+
+    def kept_values(self) -> list[tuple[str, Any, Node | None]]:
+        """Inputs by the names of forward's parameters, results by their number."""
+        if self.values is RELEASED:
+            return [("values", RELEASED, None)]
+        names, edges = self.plan.contract.names, dict(self.saved_places())
+        found = [
+            (names[k] if k < len(names) else f"result{k - len(names)}", value, edges.get(k))
+            for k, value in enumerate(self.values)
+        ]
+        return [
+            (name, value, edge)
+            for name, value, edge in found
+            if type(value) is Packed or (isinstance(value, np.ndarray) and value.size)
+        ]
 
     def ready(self) -> tuple[Any, ...]:
         """The saved values, after the check."""
