@@ -52,6 +52,33 @@ def note(node: Node) -> None:
         extras.parent = run.current
 
 
+def seal(node: Node) -> None:
+    """Note a checksum of each saved array, so that a write which no counter saw is found at backward."""
+    for name, value, _ in node.kept_values():
+        if isinstance(value, np.ndarray) and not name.startswith("ctx."):  # attributes of a context are the user's own
+            node._extras().seals[name] = checksum(value)
+
+
+def checksum(array: np.ndarray[Any, Any]) -> int:
+    """Of the elements in order, whatever the strides."""
+    return zlib.crc32(np.ascontiguousarray(array).data)
+
+
+def check_seals(node: Any) -> None:
+    """RuntimeError where a saved array has other elements than when it was saved, though nobody told the library."""
+    rare = node.rare
+    if rare is None or not rare.seals:
+        return
+    for name, value, _ in node.kept_values():
+        if name in rare.seals and isinstance(value, np.ndarray) and checksum(value) != rare.seals[name]:
+            node.check_saved()  # a write that the library saw is reported by it
+            raise RuntimeError(
+                f"{node.name()} saved '{name}' for its backward: [{TENSOR_TYPE_NAME[from_numpy(value.dtype)]} {list(value.shape)}], and its elements "
+                "have been changed since without the library's knowledge, so the gradient would be wrong. Something wrote to a NumPy array that "
+                "shares the memory (`x.numpy()`, `from_numpy(a)`), or to `.data`. Write to a copy, or through the tensor, where it is noticed."
+            )
+
+
 class Watch:
     """Runs the steps of one backward and explains what goes wrong in them."""
 

@@ -13,6 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from .._engine import versions
+from .._engine.extras import NodeExtras
 from .._engine.node import LEAF, RELEASED, SECOND_TIME, Node
 from .base import wrap
 from .saved import Packed, SavedTensor, torch_name
