@@ -89,6 +89,7 @@ class Watch:
         """One step; on an error the traceback of the forward call is issued as a warning first."""
         outer, run.current = run.current, node
         try:
+            check_seals(node)
             run.step(node)
         except Exception:
             explain(node)
@@ -119,7 +120,6 @@ def explain(node: Node) -> None:
             warnings.warn(f"\n\nPrevious calculation was induced by {parent.name()}. No forward pass information available. "
                           "Enable detect anomaly during forward pass for more information.", UserWarning, stacklevel=4)  # fmt: skip
             return
-            check_seals(node)
         warnings.warn(f"\n\nPrevious calculation was induced by {parent.name()}. Traceback of forward call that induced the previous calculation:\n"
                       f"{held.traceback}", UserWarning, stacklevel=4)  # fmt: skip
         parent = held.parent

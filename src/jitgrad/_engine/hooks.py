@@ -10,7 +10,7 @@ from .._core.dtypes import TENSOR_TYPE_NAME
 from .._core.hooks import RemovableHandle, add_hook
 from .._core.meta import Meta
 from .extras import Hook, NodeExtras, name_of
-from .node import Node, target
+from .node import ACCUMULATE, Node, target
 
 Grads = tuple[Any, ...]
 Taker = Callable[[Any], None]

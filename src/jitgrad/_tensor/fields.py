@@ -59,13 +59,13 @@ class Fields:
     def check_saved(self) -> None:
         """RuntimeError where a saved tensor was written to."""
 
-    def saved_tensor(self, name: str) -> Any:
-        """A saved value as the user sees it: a leaf is itself, all others are new tensors with their history."""
     def kept_values(self) -> list[tuple[str, Any, Node | None]]:
         """All saved values that are there, under torch's names."""
         found = [(shown, self.get_saved(own), own) for shown, own in self.saved_names().items()]
         return [(shown, value, self.edge_of_saved(own)) for shown, value, own in found if value is not None]
 
+    def saved_tensor(self, name: str) -> Any:
+        """A saved value as the user sees it: a leaf is itself, all others are new tensors with their history."""
         value = self.get_saved(name)
         if value is RELEASED:
             raise RuntimeError(SECOND_TIME)
