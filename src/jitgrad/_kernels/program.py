@@ -15,13 +15,16 @@ import numba
 import numpy as np
 from llvmlite import ir
 from numba import types
+from numba.core import cgutils
 from numba.extending import intrinsic
+from numba.np.arrayobj import make_array, populate_array
 
 from . import jit, store
 
 _I64 = ir.IntType(64)
 _FREE: Final = ("reassoc", "nsz", "contract")
-POINTERS: Final = {"f4": types.float32, "f8": types.float64, "i8": types.int64, "u1": types.uint8, "u8": types.uint64}
+POINTERS: Final = {"f4": types.float32, "f8": types.float64, "i8": types.int64, "u1": types.uint8, "u8": types.uint64,
+                  "b1": types.boolean}  # fmt: skip
 
 
 def _pointer_maker(kind: Any) -> Any:
@@ -37,7 +40,29 @@ def _pointer_maker(kind: Any) -> Any:
     return at
 
 
-at_f4, at_f8, at_i8, at_u1, at_u8 = (_pointer_maker(kind) for kind in POINTERS.values())
+at_f4, at_f8, at_i8, at_u1, at_u8, at_b1 = (_pointer_maker(kind) for kind in POINTERS.values())
+
+
+@intrinsic
+def shaped(typing: Any, pointer: Any, shape: Any) -> Any:
+    """A C-contiguous array over memory that somebody else keeps."""
+    rank = len(shape)
+    kind = types.Array(pointer.dtype, rank, "C")
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        array = make_array(kind)(context, builder)
+        width = context.get_abi_sizeof(context.get_data_type(kind.dtype))
+        given = enumerate(cgutils.unpack_tuple(builder, arguments[1], rank))
+        axes = [context.cast(builder, axis, signature.args[1][k], types.intp) for k, axis in given]
+        steps: list[Any] = []
+        step = ir.Constant(_I64, width)
+        for axis in reversed(axes):
+            steps.insert(0, step)
+            step = builder.mul(step, axis)
+        populate_array(array, data=builder.bitcast(arguments[0], array.data.type), shape=axes, strides=steps, itemsize=width, meminfo=None)
+        return array._getvalue()
+
+    return kind(pointer, shape), generate
 
 
 @intrinsic

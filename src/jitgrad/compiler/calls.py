@@ -9,8 +9,9 @@ from collections.abc import Sequence
 from .._expr import emit_body, param, substitute, var
 from .access import Place, place
 from .expressions import Loop, Nested, spelled, type_of
+from .kernel_calls import call_lines
 from .layout import Layout
-from .operations import Collect, Draw, Gemm, Map, Reduce, Unsupported, Update, View
+from .operations import Call, Collect, Draw, Gemm, Map, Reduce, Unsupported, Update, View
 from .schedule import Schedule, Sink
 
 
@@ -55,6 +56,9 @@ class Calls:
             self.update(op)
         elif isinstance(op, Draw):
             self.draw(op)
+        elif isinstance(op, Call):
+            for text in call_lines(self, op):
+                self.line(1, text)
         else:
             self.nest(sink)
 

@@ -23,6 +23,7 @@ import numpy as np
 
 from jitgrad._engine import modes, versions
 from jitgrad._engine.node import next_number
+from jitgrad._kernels.captures import changed
 from jitgrad._tensor.base import ODD, AccumulateGrad, TensorBase
 from jitgrad.compiler.entry import AGAIN, MISS
 
@@ -33,7 +34,8 @@ Tensor = TensorBase.kind
 def make(version):
     kernel, table, numbers, lock, bumped = version.kernel, version.table, version.numbers, version.lock, version.bumped
     draw = version.draw
-    renew, bump_all, failed = version.renew, versions.bump_all, version.failed
+    renew, bump_all, failed, dropped = version.renew, versions.bump_all, version.failed, version.dropped
+    watched = version.guards.reads
 '''
 
 
@@ -101,6 +103,7 @@ def guard_tests(version: Any) -> list[str]:
             if item.key is None or hasattr(item.holder, "cell_contents")
             else f"j{k}[{item.key!r}] is not v{k}"
         )
+    tests += ["changed(watched)"] if version.guards.reads else []
     tests += [f"len(c{k}) != {count}" for k, (_, count, _) in enumerate(version.guards.sizes)]
     for k, held in enumerate(version.guards.held):
         tests.append(
@@ -148,8 +151,12 @@ def body_source(version: Any, count: int, grads: int, hyper: int) -> str:
     handed = ["table", "numbers", *(f"x{k}.array" for k in version.handed), *(f"o{k}" for k in outs)]
     if version.program.drawn:
         text += "            draw()\n"
-    text += f"            status = kernel({', '.join(handed)})\n"
     given, nodes = "".join(f"x{k}, " for k in range(count)), "".join(f"{owner}, " for owner in owners)
+    call = f"status = kernel({', '.join(handed)})\n"
+    text += f"            {call}"
+    if version.program.calls:  # user code may raise
+        text = text.removesuffix(f"            {call}") + f"            try:\n                {call}"
+        text += f"            except BaseException:\n                dropped(({nodes}))\n                raise\n"
     text += f"            if status != -1:\n                return failed(status, ({given}), ({nodes}))\n"
     text += "".join(f"            i{k}.grad = None\n" for k in range(len(version.cleared)))
     text += "".join(f"            x{k}.fn.grad = None\n" for k in version.cleared_arguments)

@@ -8,9 +8,10 @@ taken over when the entry has said no. Lists and dictionaries of plain values ar
 from __future__ import annotations
 
 import types
+from collections.abc import Iterable
 from typing import Any, Final
 
-from .._kernels.captures import plain_function
+from .._kernels.captures import Read, all_reads, plain_function
 from .._tensor.base import TensorBase
 
 PLAIN: Final = (bool, int, float, str, bytes, type(None))
@@ -100,6 +101,7 @@ class Guards:
         self.entries: list[Entry] = []
         self.sizes: list[tuple[Any, int, str]] = []
         self.held: list[Held] = []
+        self.reads: list[Read] = []  # what users' kernels read
         self.seen: set[int] = set()
         self.keep: list[Any] = []
         self.names: set[str] = {"training"}
@@ -118,6 +120,14 @@ class Guards:
                     done.add(key)
                     self.entry(name, mapping, key)
                     grown = True
+
+    def kernels(self, contracts: Iterable[Any]) -> None:
+        """Guard what users' kernels read, and which functions they are."""
+        for contract in contracts:
+            functions = [plain_function(found) for found in (contract.forward, contract.backward, contract.rule)]
+            self.reads += all_reads(*(found for found in functions if found is not None))
+            for key in ("forward", "backward", "rule"):
+                self.entries.append(Entry(f"the {key} of {contract.name}", contract.__dict__, key, contract.__dict__[key]))
 
     def drifted(self) -> bool:
         """Take over entries that are other, but equal, objects; whether there were any."""

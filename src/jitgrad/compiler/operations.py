@@ -264,6 +264,43 @@ class Draw(Operation):
         return f"random mask number {self.number}"
 
 
+@dataclass(frozen=True)
+class Argument:
+    """What a user's kernel is called with: an array over a view's memory ("array", or "copy" where it writes to it), the one element of
+    a view ("element"), or a piece of source ("text").
+    """
+
+    kind: str
+    view: View | None = None
+    text: str = ""
+
+
+@dataclass(eq=False)
+class Call(Operation):
+    """A call of a user's kernel. `results` says of each value it returns what becomes of it: ("out" for an array or "scalar" for a number,
+    a Value that it is copied to), or the variable that keeps it for a later call ("number", "array", "copied" for an array that may share
+    memory), or ("none", "").
+    `after`: results of the call whose variables this one reads. `mutated`: argument position to the Value that it writes into.
+    """
+
+    word: str = ""
+    arguments: list[Argument] = field(default_factory=list)
+    results: list[tuple[str, Any]] = field(default_factory=list)
+    variable: str = ""
+    several: bool = False
+    mutated: dict[int, Value] = field(default_factory=dict)
+    after: list[View] = field(default_factory=list)
+
+    @property
+    def reads(self) -> list[View]:
+        """The views it reads."""
+        return [*(x.view for x in self.arguments if x.view is not None), *self.after]
+
+    def describe(self) -> str:
+        """What it does, as text."""
+        return f"{self.word}(" + ", ".join(x.text if x.view is None else x.view.value.label for x in self.arguments) + ")"
+
+
 @dataclass(eq=False)
 class Check:
     """Index tensors that must lie in [low, high) or equal `ignored`; `error` makes the exception from the value and its position."""

@@ -9,16 +9,16 @@ from typing import Any, Final
 import numpy as np
 
 from .._expr import emit_body, param, substitute
-from .._kernels import language
+from .._kernels import language, opaque
 from .emit import INDENT, Writer
 from .expressions import type_of
 from .graph import Graph
 from .layout import Layout
-from .operations import Check, Map, Source, Unsupported, Update, Value, View, Write
+from .operations import Call, Check, Map, Source, Unsupported, Update, Value, View, Write
 from .schedule import Schedule
 from .trace import Tracer
 
-PROGRAM_WORDS: Final = ("at_f4", "at_f8", "at_i8", "at_u1", "at_u8", "get", "put", "plus", "address")
+PROGRAM_WORDS: Final = ("at_b1", "at_f4", "at_f8", "at_i8", "at_u1", "at_u8", "get", "put", "plus", "address", "shaped")
 LETTERS: Final = {"f4": "b", "f8": "d", "i8": "i", "u1": "m"}
 OVERLAP: Final = -2  # an argument shares memory with what the program writes
 APART: Final = -3  # parameters that had made as many steps no longer have
@@ -58,6 +58,7 @@ class Program:
         self.schedule = Schedule(self.graph, list(dict.fromkeys(wanted)))
         self.choose_homes()
         self.drawn: list[tuple[int, Any, int]] = []  # place of the seed in the table, stream, blocks
+        self.calls = any(isinstance(op, Call) for op in self.schedule.operations)  # of kernels that may raise
         self.text = ""
         self.arena = 0
 
@@ -90,6 +91,8 @@ class Program:
         maker = self.schedule.sinks[value.number]
         for group in self.schedule.groups:
             for sink in group.sinks:
+                if isinstance(sink.op, Call) and group.number >= maker.group:
+                    return False  # it may raise, and then nothing has been written
                 reads = [view for view in self.schedule.reads(sink.op) if view.value is source]
                 if not reads or group.number < maker.group:
                     continue
@@ -114,11 +117,13 @@ class Program:
             *self.checks(layout, writer),
             *self.counts(),
             *self.streams(),
-            f"token = release({self.work()})",
+            f"work = {self.work()}",
+            "token = release(work)",
             *self.scalars(writer),
         ]
         body = writer.write()
-        tail = [line for pointer, value in self.copies for line in self.copy(pointer, value, layout, writer)]
+        tail = self.counted()
+        tail += [line for pointer, value in self.copies for line in self.copy(pointer, value, layout, writer)]
         self.arena = layout.size
         pointers = self.pointers(layout)
         arguments = ", ".join(
@@ -136,10 +141,11 @@ class Program:
             *(INDENT + line for line in [*tail, "restore(token)", "return -1"]),
         ]
         text = "\n".join(lines) + "\n"
-        self.text = self.header(writer.functions) + text
+        called = {op.word for op in self.schedule.operations if isinstance(op, Call)}
+        self.text = self.header(writer.functions - called, called) + text
         return self.text
 
-    def header(self, functions: set[str]) -> str:
+    def header(self, functions: set[str], called: set[str]) -> str:
         """The head of the module."""
         origin: dict[str, list[str]] = {}
         for word in sorted({*functions, "data", "release", "restore", "offset"}):
@@ -150,6 +156,7 @@ class Program:
         )
         return ('"""A compiled function, written by jitgrad."""\n\nfrom __future__ import annotations\n\nimport numpy as np\n'
                 f"{imports}from jitgrad._kernels.program import {', '.join(PROGRAM_WORDS)}\n\n"
+                f"{opaque.definitions(functions)}{opaque.definitions(called, 'whole')}"
                 "f4 = np.float32\nf8 = np.float64\ni8 = np.int64\nu1 = np.uint8\nu8 = np.uint64\n\n\n")  # fmt: skip
 
     def argument_count(self) -> int:
@@ -271,6 +278,14 @@ class Program:
                     lines += [f"if f8({name}[0]) + 1.0 != steps_{k}_{which}:", f"    return {APART}"]
         return lines
 
+    def counted(self) -> list[str]:
+        """The counts of steps, one more."""
+        return [
+            f"count_{k}_{index}[0] = {type_of(tensor.array.dtype)}(steps_{k}_{which})"
+            for k, (_, _, recipe, steps) in enumerate(self.recipes)
+            for index, (which, tensor) in enumerate(steps if recipe.counts else ())
+        ]
+
     def scalars(self, writer: Writer) -> list[str]:
         """The numbers of the update rules, out of hyper-parameters and counts of steps."""
         lines: list[str] = []
@@ -278,8 +293,6 @@ class Program:
             for name in recipe.hyper:
                 lines.append(f"{name}_of_{k} = numbers[{len(self.numbers)}]")
                 self.numbers.append((k, name))
-            for index, (which, tensor) in enumerate(steps if recipe.counts else ()):
-                lines.append(f"count_{k}_{index}[0] = {type_of(tensor.array.dtype)}(steps_{k}_{which})")
             for which in dict.fromkeys(which for which, _ in steps):
                 mapping = {param(name): param(f"{name}_of_{k}") for name in recipe.hyper} | {
                     param("steps"): param(f"steps_{k}_{which}")

@@ -15,9 +15,10 @@ from .._tensor.base import TensorBase
 from .derivative import Derivative, live_tensors
 from .entry import AGAIN, FAILED, MISS
 from .guards import Guards
+from .history import is_done
 from .operations import Unsupported
 from .trace import Tracer
-from .version import Version, is_done
+from .version import Version
 
 LIMIT: Final = 8  # compiled versions of one function; the least recently used goes
 MARK: Final = "tensor"
@@ -115,6 +116,7 @@ class Compiled:
                     Derivative(tracer, self.again(args, kwargs), tensors, live) if live and not tracer.leaves else None
                 )
             why = tracer.broken
+            guards.kernels(tracer.contracts.values())
             if not why and (changed := guards.changed()):
                 why = f"the function changes {changed}"
             if not why:

@@ -21,13 +21,15 @@ from .._ops.kinds import Adjoint, Linear
 from .._ops.maps import Elementwise
 from .._tensor.base import AccumulateGrad, TensorBase
 from . import lower_losses, rearrange  # noqa: F401  (they fill the table)
+from .kernels import Kernels
 from .lower import LOWERINGS, lower_map, reshape
-from .memory import Memory, Root
+from .memory import Root
 from .operations import Source, Unsupported, Update, Write
 from .rearrange import convert
 
 Array = np.ndarray[Any, Any]
 _PACKAGE: Final = __name__.partition(".")[0]
+_FUNCTIONS: Final = (f"{_PACKAGE}.autograd.function", f"{_PACKAGE}.autograd._node")
 
 
 class LeafGrad:
@@ -45,7 +47,15 @@ def user_line() -> str:
     return "" if frame is None else f"{frame.f_code.co_filename}:{frame.f_lineno}"
 
 
-class Tracer(Memory):
+def in_function() -> bool:
+    """Whether an `autograd.Function` of the user is running."""
+    frame: Any = sys._getframe(1)
+    while frame is not None and frame.f_globals.get("__name__", "") not in _FUNCTIONS:
+        frame = frame.f_back
+    return frame is not None
+
+
+class Tracer(Kernels):
     """Records a run; `arguments` are its tensors by position. After the run `broken` says why there is nothing to compile, if so."""
 
     def __init__(self, arguments: Sequence[Any]) -> None:
@@ -75,6 +85,8 @@ class Tracer(Memory):
         if not self.broken:
             line = user_line()
             self.broken = why + (f" ({line})" if line else "")
+            if "needs a value" in why and in_function():
+                self.broken += "; write this Function as a jitgrad.jit_function, which is compiled with the rest"
 
     def active(self) -> bool:
         """Whether calls are recorded."""

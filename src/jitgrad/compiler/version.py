@@ -6,53 +6,22 @@ import hashlib
 import threading
 from collections.abc import Callable, Sequence
 from operator import itemgetter
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
 from .._core.meta import meta_of
-from .._engine.node import RELEASED, Node
 from .._kernels import store
 from .._tensor.base import AccumulateGrad, TensorBase, version_of, wrap
-from .._tensor.nodes import second_time
 from .._tensor.saved import count_of
 from . import entry
 from .derivative import Derivative
 from .entry import FAILED
 from .guards import Guards
+from .history import Done, is_done
 from .operations import Source, Unsupported, View
 from .program import Program
 from .trace import Tracer
-
-
-class Done(Node):
-    """The history of a result whose graph the compiled function has already run backward: there is nothing left to run."""
-
-    __slots__ = ()
-    arity: ClassVar[int] = -1
-
-    def edges(self) -> tuple[Node | None, ...]:
-        """None."""
-        return ()
-
-    def apply(self, grad: Any, keep: bool) -> Any:
-        """There is nothing to run."""
-        second_time()
-
-    def call(self, grads: tuple[Any, ...], keep: bool, create_graph: bool) -> Sequence[Any]:
-        """There is nothing to run."""
-        second_time()
-        return ()
-
-
-def is_done(fn: Any) -> bool:
-    """Whether the graph behind an edge has been run and let go."""
-    saved = getattr(fn, "_saved", None)
-    if saved is RELEASED:
-        return True
-    if getattr(fn, "number", 0) == 0 or saved:
-        return False
-    return any(edge is not None and is_done(edge) for edge in fn.edges())
 
 
 class Version:
@@ -382,11 +351,17 @@ class Version:
 
     def failed(self, status: int, arguments: Sequence[Any], nodes: Sequence[Any]) -> Any:
         """The program refused: an exception, or a reason to run eagerly this time."""
-        for node in nodes:
-            node.grad = None
+        self.dropped(nodes)
         if status >= 0:
             raise self.program.failed(status, self.table)
+        for (_, stream, _), taken in zip(reversed(self.program.drawn), reversed(self.drawn), strict=True):
+            stream.state = taken
         return FAILED
+
+    def dropped(self, nodes: Sequence[Any]) -> None:
+        """The program ended early: the gradients it has begun are nobody's."""
+        for node in nodes:
+            node.grad = None
 
     @property
     def digest(self) -> str:
@@ -394,4 +369,4 @@ class Version:
         return hashlib.sha256(self.text.encode()).hexdigest()[:12]
 
 
-__all__ = ["Done", "Source", "Version", "is_done"]
+__all__ = ["Source", "Version"]

@@ -26,6 +26,7 @@ from ..._tensor.views import edge_of, mark_inference
 from .arguments import bind, prepare, signature_key
 from .contract import Contract, Function, python_function
 from .mutation import before_writing, link_written, write_back
+from .outcome import number
 from .plan import Plan
 
 NUMBERS: Final = frozenset((float, int, bool, str, type(None), np.float64, np.float32, np.int64, np.bool_))
@@ -131,6 +132,8 @@ class JitFunction:
         found = plan.entry(*call)
         kept = found if plan.forward.several else (found,)
         out = kept[0]
+        for place, given in plan.narrow:
+            kept = (*kept[:place], number(kept[place], given), *kept[place + 1 :])
         if plan.number:
             out = np.array(out, plan.dtype)
         else:
@@ -170,6 +173,8 @@ class JitFunction:
             before_writing(self.name, args, place)
             call[place] = np.array(args[place].array, order="C", copy=not args[place].array.flags.c_contiguous)
         outs, kept = plan.run(call)
+        tracer = modes.tracer()
+        noted = None if tracer is None else tracer.kernel_called(plan, args, call, outs, kept)
         for place in contract.mutates:
             write_back(args[place], call[place])
         results = [*(args[place] for place in contract.mutates), *(wrap(out) for out in outs)]
@@ -178,6 +183,8 @@ class JitFunction:
                 mark_inference(result)
         elif recording():
             self.record(plan, args, call, kept, results)
+        if noted is not None:
+            tracer.kernel_linked(noted, results)
         return results[0] if len(results) == 1 else tuple(results) if results else None
 
     def plan(self, args: tuple[Any, ...], call: list[Any]) -> Plan:

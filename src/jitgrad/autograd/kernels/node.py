@@ -130,6 +130,8 @@ class KernelNode(Node):
             return self.spread(results)
         arrays = [None if grad is None else contiguous(grad.array) for grad in grads]
         parts = [None if part is None else wrap(part) for part in self.pull(arrays, values)]
+        if modes.SPECIAL and modes.LOCAL.tracer is not None:
+            modes.LOCAL.tracer.kernel_pulled(self, grads, values, parts)
         if create_graph:
             refuse_twice(self, grads, parts)
         return parts
