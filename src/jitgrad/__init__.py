@@ -557,6 +557,7 @@ _LATE_NAMES = {
     "export": "compiler",
     "jit_function": "autograd.kernels",
     "opcheck": "autograd.kernels",
+    "ops": "_tensor.aten",
     "scalar_function": "autograd.kernels",
     **dict.fromkeys(
         (

@@ -13,6 +13,7 @@ from .._engine import modes
 from .._ops.derived import Map
 from .._ops.kinds import Adjoint, Dispatch, General, Linear, Op
 from .._ops.maps import Elementwise
+from . import interception
 from .base import wrap
 from .elementwise import call_elementwise, call_map, recording
 from .general import attach_several, call_general
@@ -22,8 +23,16 @@ from .views import edge_of
 
 def invoke(op: Any, inputs: tuple[Any, ...], statics: tuple[Any, ...] = ()) -> Any:
     """Call an op on tensors. `inputs` has an entry, or None, per input of the op; `statics` its other arguments."""
-    if modes.SPECIAL and modes.LOCAL.tracer is not None:
-        return modes.LOCAL.tracer.call(CALLS[type(op)], op, inputs, statics)
+    if modes.SPECIAL:
+        if modes.LOCAL.tracer is not None:
+            return modes.LOCAL.tracer.call(CALLS[type(op)], op, inputs, statics)
+        if interception.LOCAL.call is not None:
+            return interception.LOCAL.call(op, inputs, statics)
+    return CALLS[type(op)](op, inputs, statics)
+
+
+def run_op(op: Any, inputs: tuple[Any, ...], statics: tuple[Any, ...]) -> Any:
+    """A call that nobody intercepts."""
     return CALLS[type(op)](op, inputs, statics)
 
 

@@ -1,0 +1,27 @@
+"""Checkpoints: what a part of a model saves for its backward is dropped, and computed once more when the backward asks for it.
+
+In the order in which to read them: `settings.py`, `reentrant.py` (a custom Function), `frames.py` (hooks on saved tensors),
+`entry.py` (the functions that users call), `groups.py` and `selective.py` (refinements of the second variant).
+"""
+
+from .entry import checkpoint, checkpoint_sequential
+from .groups import GraphExecGroup
+from .reentrant import CheckpointFunction, check_backward_validity, detach_variable
+from .selective import CheckpointPolicy, SelectiveCheckpointContext, create_selective_checkpoint_contexts
+from .settings import CheckpointError, noop_context_fn, set_checkpoint_debug_enabled, set_checkpoint_early_stop
+
+__all__ = [
+    "CheckpointError",
+    "CheckpointFunction",
+    "CheckpointPolicy",
+    "GraphExecGroup",
+    "SelectiveCheckpointContext",
+    "check_backward_validity",
+    "checkpoint",
+    "checkpoint_sequential",
+    "create_selective_checkpoint_contexts",
+    "detach_variable",
+    "noop_context_fn",
+    "set_checkpoint_debug_enabled",
+    "set_checkpoint_early_stop",
+]
