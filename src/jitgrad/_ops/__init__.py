@@ -29,38 +29,58 @@ from . import (
 
 if TYPE_CHECKING:
     from . import (
+        contractions,
+        counting,
+        decompositions,
+        differences,
         embedding,
         extremes,
         flat_indexing,
         joining,
+        linear_systems,
+        middles,
         normalization,
         norms,
+        number_parts,
         random,
         rearranging,
+        running,
         scans,
         scatter_reductions,
         scattering,
         searching,
         sorting,
         splitting,
+        spread_measures,
         statistics,
+        vector_products,
     )
 else:
+    contractions = LateModule("jitgrad._ops.contractions")
+    counting = LateModule("jitgrad._ops.counting")
+    decompositions = LateModule("jitgrad._ops.decompositions")
+    differences = LateModule("jitgrad._ops.differences")
     embedding = LateModule("jitgrad._ops.embedding")
     extremes = LateModule("jitgrad._ops.extremes")
     flat_indexing = LateModule("jitgrad._ops.flat_indexing")
     joining = LateModule("jitgrad._ops.joining")
+    linear_systems = LateModule("jitgrad._ops.linear_systems")
+    middles = LateModule("jitgrad._ops.middles")
     normalization = LateModule("jitgrad._ops.normalization")
     norms = LateModule("jitgrad._ops.norms")
+    number_parts = LateModule("jitgrad._ops.number_parts")
     random = LateModule("jitgrad._ops.random")
     rearranging = LateModule("jitgrad._ops.rearranging")
+    running = LateModule("jitgrad._ops.running")
     scans = LateModule("jitgrad._ops.scans")
     scatter_reductions = LateModule("jitgrad._ops.scatter_reductions")
     scattering = LateModule("jitgrad._ops.scattering")
     searching = LateModule("jitgrad._ops.searching")
     sorting = LateModule("jitgrad._ops.sorting")
     splitting = LateModule("jitgrad._ops.splitting")
+    spread_measures = LateModule("jitgrad._ops.spread_measures")
     statistics = LateModule("jitgrad._ops.statistics")
+    vector_products = LateModule("jitgrad._ops.vector_products")
 
 __all__ = [
     "activations",
@@ -69,20 +89,28 @@ __all__ = [
     "casts",
     "classes",
     "comparisons",
+    "contractions",
+    "counting",
+    "decompositions",
+    "differences",
     "embedding",
     "extremes",
     "flat_indexing",
     "indexing",
     "joining",
+    "linear_systems",
     "load_all",
     "losses",
     "matmul",
+    "middles",
     "normalization",
     "norms",
+    "number_parts",
     "random",
     "rearranging",
     "reductions",
     "rounding",
+    "running",
     "scans",
     "scatter_reductions",
     "scattering",
@@ -92,8 +120,10 @@ __all__ = [
     "softmax",
     "sorting",
     "splitting",
+    "spread_measures",
     "statistics",
     "transcendental",
+    "vector_products",
     "views",
 ]
 

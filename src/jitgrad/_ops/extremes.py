@@ -114,19 +114,14 @@ def picked(array: Array, index: Array, dim: int) -> Array:
     return out
 
 
-@linear(node="MaxBackward0", name="_max_dim")
-def max_dim_op(input: Array, index: Index, dim: int) -> Array:
-    return picked(input, index, dim)
+def picking(node: str, name: str) -> Any:
+    """A linear op that takes elements along an axis by an index of the result's shape, under torch's name for its node."""
 
+    @linear(node=node, name=name)
+    def op(input: Array, index: Index, dim: int) -> Array:
+        return picked(input, index, dim)
 
-@linear(node="MinBackward0", name="_min_dim")
-def min_dim_op(input: Array, index: Index, dim: int) -> Array:
-    return picked(input, index, dim)
-
-
-for _op in (max_dim_op, min_dim_op):
-
-    @_op.adjoint
+    @op.adjoint
     def _(grad: Array, like: tuple[Meta, Meta], index: Array, dim: int) -> Array:
         out = np.empty(like[0].shape, grad.dtype)
         _, outer, n, inner = arranged(out, (dim,) if out.ndim else ())
@@ -136,6 +131,11 @@ for _op in (max_dim_op, min_dim_op):
             out.fill(0)
             np.put_along_axis(out.reshape(outer, n, inner), index.reshape(outer, 1, inner), grad.reshape(outer, 1, inner), 1)
         return out
+
+    return op
+
+
+max_dim_op, min_dim_op = picking("MaxBackward0", "_max_dim"), picking("MinBackward0", "_min_dim")
 
 
 def along(function: str, input: Tensor, dim: Any, keepdim: Any, sign: float) -> tuple[Tensor, Tensor]:

@@ -11,6 +11,7 @@ from .._core.dtypes import promote
 from .._expr import Expr, param, scalar as s, var
 from .._kernels.reduced import BLOCK, middle_kernel, sum_kernel
 from .axes import HALF, SINGLE, Shape, arranged, axes_of, in_half, kept_shape, restored
+from .decompositions import singular_norm
 from .extremes import LARGEST, SMALLEST, extreme
 from .kinds import Array, Tensor, composite, general
 from .reductions import check_flag
@@ -143,16 +144,16 @@ def norm(input: Tensor, p: Any = "fro", dim: Any = None, keepdim: bool = False, 
 
 @composite(method=False)
 def linalg_matrix_norm(A: Tensor, ord: Any = "fro", dim: Any = (-2, -1), keepdim: bool = False, *, dtype: Any = None) -> Tensor:
-    """The norm of matrices: "fro", or the largest (smallest, for a negative one) sum of magnitudes along columns (1) or rows (inf)."""
+    """The norm of matrices: "fro"; the largest (smallest, for a negative one) sum of magnitudes along columns (1) or rows (inf); by
+    singular values their sum ("nuc"), the largest (2) or the smallest (-2).
+    """
     if not isinstance(dim, (tuple, list)) or len(dim) != 2:
         shown = " ".join(map(str, dim)) if isinstance(dim, (tuple, list)) else dim
         raise RuntimeError(f"linalg.matrix_norm: dim must be a 2-tuple. Got {shown}")
     if ord == "fro":
         return linalg_vector_norm(A, 2, dim, keepdim, dtype=dtype)
-    if ord == "nuc":
-        return nuclear(A if dtype is None else A.to(dtype), dim, keepdim)
-    if ord in (2, -2):
-        raise NotImplementedError(f"linalg.matrix_norm: order {ord} needs singular values one by one, which are not implemented")
+    if ord in ("nuc", 2, -2):
+        return singular_norm(A if dtype is None else A.to(dtype), ord, dim, keepdim)
     if ord not in (1, -1, math.inf, -math.inf):
         raise RuntimeError(f"linalg.matrix_norm: Order {ord} not supported.")
     A = A if dtype is None else A.to(dtype)
@@ -170,46 +171,3 @@ def linalg_norm(A: Tensor, ord: Any = None, dim: Any = None, keepdim: bool = Fal
     if dim is None and A.ndim != 2:
         raise RuntimeError(f"linalg.norm: If dim is not specified but ord is, the input must be 1D or 2D. Got {A.ndim}D.")
     return linalg_matrix_norm(A, ord, (0, 1) if dim is None else dim, keepdim, dtype=dtype)
-
-
-# ---------------------------------------------------------------- the sum of singular values
-@general(node="LinalgSvdBackward0", saves=("input",), name="_nuclear")
-def nuclear_op(input: Array) -> Array:
-    """For matrices in the last two axes."""
-    return np.asarray(np.linalg.svd(input, compute_uv=False).sum(-1))
-
-
-@nuclear_op.rule
-def _(grad: Tensor, input: Tensor) -> Tensor:
-    return grad.unsqueeze(-1).unsqueeze(-1) * polar_op(input)
-
-
-@general(saves=("input",), name="_polar")
-def polar_op(input: Array) -> Array:
-    """U @ Vh of the singular value decomposition: the gradient of the nuclear norm."""
-    u, _, vh = np.linalg.svd(input, full_matrices=False)
-    return np.ascontiguousarray(u @ vh)
-
-
-@polar_op.rule
-def _(grad: Tensor, input: Tensor) -> Tensor:
-    return polar_pull_op(grad, input)
-
-
-@general(differentiable=("grad",), name="_polar_pull")
-def polar_pull_op(grad: Array, input: Array) -> Array:
-    """The gradient of `_polar`; its own derivative is not implemented."""
-    u, s, vh = np.linalg.svd(input, full_matrices=False)
-    uh, v = u.swapaxes(-1, -2), vh.swapaxes(-1, -2)
-    inner = uh @ grad @ v
-    skew = (inner - inner.swapaxes(-1, -2)) / (s[..., :, None] + s[..., None, :])
-    left, right = (grad - u @ (uh @ grad)) @ v, uh @ (grad - (grad @ v) @ vh)
-    return np.ascontiguousarray(u @ skew @ vh + (left / s[..., None, :]) @ vh + u @ (right / s[..., :, None]))
-
-
-def nuclear(input: Tensor, dim: Any, keepdim: bool) -> Tensor:
-    """The sum of the singular values of the matrices in two axes."""
-    dims = axes_of(dim, input.ndim)
-    rows, columns = (k % input.ndim for k in dim)
-    result = nuclear_op(input.permute(*(k for k in range(input.ndim) if k not in dims), rows, columns))
-    return restored(result, input.meta.shape, dims, False) if keepdim else result

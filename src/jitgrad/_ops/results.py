@@ -56,3 +56,80 @@ class KthValueResult(Printed, ValuesIndices):
 
     __slots__ = ()
     title = "kthvalue"
+
+
+class MedianResult(Printed, ValuesIndices):
+    """Of `median(dim)`."""
+
+    __slots__ = ()
+    title = "median"
+
+
+class NanmedianResult(Printed, ValuesIndices):
+    """Of `nanmedian(dim)`."""
+
+    __slots__ = ()
+    title = "nanmedian"
+
+
+class ModeResult(Printed, ValuesIndices):
+    """Of `mode`."""
+
+    __slots__ = ()
+    title = "mode"
+
+
+class CummaxResult(Printed, ValuesIndices):
+    """Of `cummax`."""
+
+    __slots__ = ()
+    title = "cummax"
+
+
+class CumminResult(Printed, ValuesIndices):
+    """Of `cummin`."""
+
+    __slots__ = ()
+    title = "cummin"
+
+
+class MinMax(NamedTuple):
+    """The two extremes."""
+
+    min: Any
+    max: Any
+
+
+class AminmaxResult(Printed, MinMax):
+    """Of `aminmax`."""
+
+    __slots__ = ()
+    title = "aminmax"
+
+
+class HistogramParts(NamedTuple):
+    """Counts, or weights, and the edges of their bins."""
+
+    hist: Any
+    bin_edges: Any
+
+
+class HistogramResult(Printed, HistogramParts):
+    """Of `histogram`."""
+
+    __slots__ = ()
+    title = "histogram"
+
+
+class FrexpParts(NamedTuple):
+    """A number as mantissa * 2 ** exponent."""
+
+    mantissa: Any
+    exponent: Any
+
+
+class FrexpResult(Printed, FrexpParts):
+    """Of `frexp`."""
+
+    __slots__ = ()
+    title = "frexp"

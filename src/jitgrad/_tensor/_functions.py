@@ -15,19 +15,27 @@ from .._ops import broadcasting as ops_broadcasting
 from .._ops import casts as ops_casts
 from .._ops import classes as ops_classes
 from .._ops import comparisons as ops_comparisons
+from .._ops import contractions as ops_contractions
+from .._ops import counting as ops_counting
+from .._ops import decompositions as ops_decompositions
+from .._ops import differences as ops_differences
 from .._ops import embedding as ops_embedding
 from .._ops import extremes as ops_extremes
 from .._ops import flat_indexing as ops_flat_indexing
 from .._ops import indexing as ops_indexing
 from .._ops import joining as ops_joining
+from .._ops import linear_systems as ops_linear_systems
 from .._ops import losses as ops_losses
 from .._ops import matmul as ops_matmul
+from .._ops import middles as ops_middles
 from .._ops import normalization as ops_normalization
 from .._ops import norms as ops_norms
+from .._ops import number_parts as ops_number_parts
 from .._ops import random as ops_random
 from .._ops import rearranging as ops_rearranging
 from .._ops import reductions as ops_reductions
 from .._ops import rounding as ops_rounding
+from .._ops import running as ops_running
 from .._ops import scans as ops_scans
 from .._ops import scatter_reductions as ops_scatter_reductions
 from .._ops import scattering as ops_scattering
@@ -37,8 +45,10 @@ from .._ops import shaping as ops_shaping
 from .._ops import softmax as ops_softmax
 from .._ops import sorting as ops_sorting
 from .._ops import splitting as ops_splitting
+from .._ops import spread_measures as ops_spread_measures
 from .._ops import statistics as ops_statistics
 from .._ops import transcendental as ops_transcendental
+from .._ops import vector_products as ops_vector_products
 from . import planned, planned_losses
 from ._methods import Tensor
 from .inplace import inplace
@@ -110,6 +120,16 @@ def add_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     return input.add_(*args, **kwargs)
 
 
+def addbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: builtins.float = 1, alpha: builtins.float = 1) -> Tensor:
+    """beta * input + alpha * the sum of the products of two stacks of matrices; input broadcasts."""
+    return ops_vector_products.addbmm(input, batch1, batch2, beta=beta, alpha=alpha)
+
+
+def addbmm_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+    """In-place `addbmm`."""
+    return input.addbmm_(*args, **kwargs)
+
+
 def addcdiv(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Any = 1) -> Tensor:
     """input + value * tensor1 / tensor2; shapes broadcast, dtypes promote. RuntimeError where two integers would be divided."""
     return ops_arithmetic.addcdiv(input, tensor1, tensor2, value=value)
@@ -140,6 +160,26 @@ def addmm_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     return input.addmm_(*args, **kwargs)
 
 
+def addmv(input: Tensor, mat: Tensor, vec: Tensor, *, beta: builtins.float = 1, alpha: builtins.float = 1) -> Tensor:
+    """beta * input + alpha * (mat @ vec); input broadcasts. RuntimeError where shapes or dtypes don't fit."""
+    return ops_vector_products.addmv(input, mat, vec, beta=beta, alpha=alpha)
+
+
+def addmv_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+    """In-place `addmv`."""
+    return input.addmv_(*args, **kwargs)
+
+
+def addr(input: Tensor, vec1: Tensor, vec2: Tensor, *, beta: builtins.float = 1, alpha: builtins.float = 1) -> Tensor:
+    """beta * input + alpha * outer(vec1, vec2); input broadcasts and dtypes promote."""
+    return ops_vector_products.addr(input, vec1, vec2, beta=beta, alpha=alpha)
+
+
+def addr_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+    """In-place `addr`."""
+    return input.addr_(*args, **kwargs)
+
+
 def adjoint(input: Tensor) -> Tensor:
     """`input.mH`."""
     return ops_shaping.adjoint(input)
@@ -163,6 +203,16 @@ def amax(input: Tensor, dim: Any = (), keepdim: builtins.bool = False, *, out: A
 def amin(input: Tensor, dim: Any = (), keepdim: builtins.bool = False, *, out: Any = None, axis: Any = None, keepdims: builtins.bool = False) -> Tensor:
     """The smallest elements along `dim` (an int or several; all when empty), written to `out` if given. Ties share the gradient evenly."""
     return ops_extremes.amin(input, dim if axis is None else axis, keepdim or keepdims, out=out)
+
+
+def aminmax(input: Tensor, *, dim: builtins.int | None = None, keepdim: builtins.bool = False) -> Any:
+    """The smallest and the largest element, of all or along `dim`: a named tuple. Ties share the gradient. IndexError for a length of 0."""
+    return ops_counting.aminmax(input, dim=dim, keepdim=keepdim)
+
+
+def angle(input: Tensor) -> Tensor:
+    """The angle in the complex plane: pi for negative numbers, 0 for others, NaN for NaN."""
+    return ops_number_parts.angle(input)
 
 
 def any(input: Tensor, dim: Any = None, keepdim: builtins.bool = False, *, axis: Any = None, keepdims: builtins.bool = False) -> Tensor:
@@ -313,6 +363,16 @@ def atleast_3d(*tensors: Any) -> Any:
     return ops_broadcasting.atleast_3d(*tensors)
 
 
+def baddbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: builtins.float = 1, alpha: builtins.float = 1) -> Tensor:
+    """beta * input + alpha * the products of two stacks of matrices, one by one; input broadcasts."""
+    return ops_vector_products.baddbmm(input, batch1, batch2, beta=beta, alpha=alpha)
+
+
+def baddbmm_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+    """In-place `baddbmm`."""
+    return input.baddbmm_(*args, **kwargs)
+
+
 def batch_norm(input: Tensor, weight: Any, bias: Any, running_mean: Any, running_var: Any, training: builtins.bool, momentum: builtins.float, eps: builtins.float, cudnn_enabled: builtins.bool = True) -> Tensor:
     """(input - mean) / sqrt(variance + eps) * weight + bias per channel (axis 1), over all other axes.
 
@@ -338,6 +398,14 @@ def binary_cross_entropy(input: Tensor, target: Tensor, weight: Any = None, redu
 def binary_cross_entropy_with_logits(input: Tensor, target: Tensor, weight: Any = None, pos_weight: Any = None, reduction: Any = 'mean') -> Tensor:
     """`binary_cross_entropy` of sigmoid(input), without overflow; `pos_weight` multiplies the positive part. Weights broadcast."""
     return ops_losses.binary_cross_entropy_with_logits(input, target, weight, pos_weight, reduction)
+
+
+def bincount(input: Tensor, weights: Tensor | None = None, minlength: builtins.int = 0) -> Tensor:
+    """How often each integer from 0 on occurs in a vector; with `weights` the sum of their weights (float32, or float64).
+
+    RuntimeError for negative numbers or other shapes, NotImplementedError for a floating dtype.
+    """
+    return ops_counting.bincount(input, weights, minlength)
 
 
 def bitwise_and(input: Any, other: Any) -> Any:
@@ -468,6 +536,16 @@ def celu_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     return inplace(celu, "celu_", input, args, kwargs)
 
 
+def chain_matmul(*matrices: Tensor) -> Tensor:
+    """`linalg.multi_dot` of its arguments."""
+    return ops_vector_products.chain_matmul(*matrices)
+
+
+def cholesky(input: Tensor, upper: builtins.bool = False) -> Tensor:
+    """`linalg.cholesky`."""
+    return ops_linear_systems.cholesky(input, upper)
+
+
 def chunk(input: Tensor, chunks: builtins.int, dim: builtins.int = 0) -> Any:
     """At most `chunks` pieces of one length (the last may be shorter), as a tuple; views."""
     return ops_splitting.chunk(input, chunks, dim)
@@ -539,6 +617,11 @@ def copysign_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     return input.copysign_(*args, **kwargs)
 
 
+def corrcoef(input: Tensor) -> Tensor:
+    """The matrix of correlation coefficients of variables in rows, observed in columns; of a vector 1."""
+    return ops_spread_measures.corrcoef(input)
+
+
 def cos(input: Any) -> Any:
     """Cosine of each element, in radians."""
     if isinstance(input, Tensor):
@@ -563,12 +646,40 @@ def cosh_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     return input.cosh_(*args, **kwargs)
 
 
+def count_nonzero(input: Tensor, dim: Any = None) -> Tensor:
+    """How many elements are not zero, in all or along `dim` (an int or several), as int64."""
+    return ops_counting.count_nonzero(input, dim)
+
+
+def cov(input: Tensor, *, correction: builtins.int = 1, fweights: Tensor | None = None, aweights: Tensor | None = None) -> Tensor:
+    """The matrix of covariances of variables in rows, observed in columns; of a vector its variance.
+
+    `fweights` say how often each observation counts, `aweights` how much; RuntimeError in torch's words where they don't fit.
+    """
+    return ops_spread_measures.cov(input, correction=correction, fweights=fweights, aweights=aweights)
+
+
+def cross(input: Tensor, other: Tensor, dim: builtins.int | None = None) -> Tensor:
+    """`linalg.cross`, by default along the first axis of length 3."""
+    return ops_vector_products.cross(input, other, dim)
+
+
 def cross_entropy(input: Tensor, target: Tensor, weight: Any = None, ignore_index: builtins.int = -100, reduction: str = 'mean', label_smoothing: builtins.float = 0.0) -> Tensor:
     """`nll_loss` of the log-softmax of logits; or, for a target of the input's shape, of probabilities, -sum(target * log-softmax).
 
     Shapes as for `nll_loss`. `label_smoothing`, in [0, 1], mixes the target with the uniform distribution.
     """
     return planned_losses.cross_entropy(input, target, weight, ignore_index, reduction, label_smoothing)
+
+
+def cummax(input: Tensor, dim: builtins.int) -> Any:
+    """The largest of the elements up to each one along `dim`, and where it stands: a named tuple. NaN stays once it is met."""
+    return ops_running.cummax(input, dim)
+
+
+def cummin(input: Tensor, dim: builtins.int) -> Any:
+    """The smallest of the elements up to each one along `dim`, and where it stands: a named tuple. NaN stays once it is met."""
+    return ops_running.cummin(input, dim)
 
 
 def cumprod(input: Tensor, dim: Any = None, *, dtype: Any = None, axis: Any = None) -> Tensor:
@@ -591,6 +702,11 @@ def cumsum_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     return input.cumsum_(*args, **kwargs)
 
 
+def cumulative_trapezoid(y: Tensor, x: Tensor | None = None, *, dx: Any = None, dim: builtins.int = -1) -> Tensor:
+    """The integrals up to each sample but the first along `dim` by the trapezoidal rule."""
+    return ops_differences.cumulative_trapezoid(y, x, dx=dx, dim=dim)
+
+
 def deg2rad(input: Any) -> Any:
     """Degrees to radians."""
     if isinstance(input, Tensor):
@@ -601,6 +717,11 @@ def deg2rad(input: Any) -> Any:
 def deg2rad_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     """In-place `deg2rad`."""
     return input.deg2rad_(*args, **kwargs)
+
+
+def det(input: Tensor) -> Tensor:
+    """`linalg.det`."""
+    return ops_linear_systems.det(input)
 
 
 def diag(input: Tensor, diagonal: builtins.int = 0) -> Tensor:
@@ -626,6 +747,16 @@ def diagonal(input: Tensor, offset: builtins.int = 0, dim1: builtins.int = 0, di
 def diagonal_scatter(input: Tensor, src: Tensor, offset: builtins.int = 0, dim1: builtins.int = 0, dim2: builtins.int = 1) -> Tensor:
     """A copy of `input` with `src` in place of a diagonal."""
     return ops_scattering.diagonal_scatter(input, src, offset, dim1, dim2)
+
+
+def diff(input: Tensor, n: builtins.int = 1, dim: builtins.int = -1, prepend: Tensor | None = None, append: Tensor | None = None) -> Tensor:
+    """The n-th differences of neighbours along `dim`, of `prepend`, the input and `append` joined; of bools whether they differ."""
+    return ops_differences.diff(input, n, dim, prepend, append)
+
+
+def dist(input: Tensor, other: Tensor, p: builtins.float = 2) -> Tensor:
+    """The p-norm of the difference of two tensors, which broadcast."""
+    return ops_spread_measures.dist(input, other, p)
 
 
 def div(input: Tensor, other: Any, *, rounding_mode: str | None = None) -> Tensor:
@@ -676,6 +807,16 @@ def dsplit(input: Tensor, indices_or_sections: Any) -> Any:
 def dstack(tensors: Any) -> Tensor:
     """The tensors behind each other: along the third axis."""
     return ops_joining.dstack(tensors)
+
+
+def einsum(equation: Any, *operands: Any) -> Tensor:
+    """Products of operands summed over axes, in Einstein's notation: `einsum("ij,jk->ik", a, b)`.
+
+    Axes are letters, `...` stands for any number of them; without `->` the output has, in alphabetical order, the letters that are there
+    once. Axes may be given as lists of numbers instead: `einsum(a, [0, 1], b, [1, 2], [0, 2])`. RuntimeError in torch's words where
+    equation and shapes don't agree.
+    """
+    return ops_contractions.einsum(equation, *operands)
 
 
 def elu(input: Tensor, alpha: builtins.float = 1.0) -> Tensor:
@@ -872,9 +1013,24 @@ def frac_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     return input.frac_(*args, **kwargs)
 
 
+def frexp(input: Tensor) -> Any:
+    """Each number as mantissa * 2 ** exponent with 0.5 <= abs(mantissa) < 1: a named tuple; exponents are int32. Floating dtypes only."""
+    return ops_number_parts.frexp(input)
+
+
 def gather(input: Tensor, dim: builtins.int, index: Tensor, *, sparse_grad: builtins.bool = False, out: Any = None) -> Tensor:
     """out[i, j] = input[index[i, j], j] for dim 0, and so on. RuntimeError where an index is out of range."""
     return ops_scattering.gather(input, dim, index, sparse_grad=sparse_grad, out=out)
+
+
+def gcd(input: Tensor, other: Tensor) -> Tensor:
+    """The greatest common divisor of each pair of integers."""
+    return ops_number_parts.gcd(input, other)
+
+
+def gcd_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+    """In-place `gcd`."""
+    return input.gcd_(*args, **kwargs)
 
 
 def ge(input: Any, other: Any) -> Any:
@@ -896,6 +1052,15 @@ greater_equal_ = ge_
 def gelu(input: Tensor, *, approximate: str = 'none') -> Tensor:
     """input times the normal distribution's probability of a value below it. RuntimeError unless `approximate` is none or tanh."""
     return ops_activations.gelu(input, approximate=approximate)
+
+
+def gradient(input: Tensor, *, spacing: Any = None, dim: Any = None, edge_order: builtins.int = 1) -> Any:
+    """Derivatives along axes by central differences, one-sided at the ends: a tuple with a tensor per axis.
+
+    `spacing` is the distance of neighbours, a number for all axes or a list of numbers, or of vectors of coordinates, one per axis.
+    RuntimeError where an axis is too short.
+    """
+    return ops_differences.gradient(input, spacing=spacing, dim=dim, edge_order=edge_order)
 
 
 def gt(input: Any, other: Any) -> Any:
@@ -957,6 +1122,23 @@ def heaviside(input: Tensor, values: Tensor) -> Tensor:
 def heaviside_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     """In-place `heaviside`."""
     return input.heaviside_(*args, **kwargs)
+
+
+def histc(input: Tensor, bins: builtins.int = 100, min: builtins.float = 0, max: builtins.float = 0) -> Tensor:
+    """How many elements lie in each of `bins` equal parts of [min, max], by default of the elements' own range, in the input's dtype.
+
+    NaN and what lies outside is not counted. NotImplementedError for integers, RuntimeError for an empty or infinite range.
+    """
+    return ops_counting.histc(input, bins, min, max)
+
+
+def histogram(input: Tensor, bins: Any, *, range: Sequence[builtins.float] | None = None, weight: Tensor | None = None, density: builtins.bool = False) -> Any:
+    """Counts of the elements, or sums of their weights, between edges: a named tuple (hist, bin_edges) of the input's dtype.
+
+    `bins` is a number of equal parts of `range` (by default that of the elements), or a vector of edges. With `density` the counts are
+    scaled so that the histogram has area 1.
+    """
+    return ops_counting.histogram(input, bins, range=range, weight=weight, density=density)
 
 
 def hsplit(input: Tensor, indices_or_sections: Any) -> Any:
@@ -1029,6 +1211,16 @@ def index_select(input: Tensor, dim: builtins.int, index: Tensor, *, out: Any = 
     return ops_indexing.index_select(input, dim, index, out=out)
 
 
+def inner(input: Tensor, other: Tensor) -> Tensor:
+    """Sums of products along the last axis of both: (..., n) and (..., n) give the leading axes of one, then of the other."""
+    return ops_contractions.inner(input, other)
+
+
+def inverse(input: Tensor) -> Tensor:
+    """`linalg.inv`."""
+    return ops_linear_systems.inverse(input)
+
+
 def isclose(input: Tensor, other: Tensor, rtol: builtins.float = 1e-05, atol: builtins.float = 1e-08, equal_nan: builtins.bool = False) -> Tensor:
     """Whether |input - other| <= atol + rtol * |other|, or both are equal; NaN is close to NaN with `equal_nan` only.
 
@@ -1067,6 +1259,16 @@ def isposinf(input: Tensor) -> Tensor:
     return ops_comparisons.isposinf(input)
 
 
+def isreal(input: Tensor) -> Tensor:
+    """True for each element."""
+    return ops_number_parts.isreal(input)
+
+
+def kron(input: Tensor, other: Tensor) -> Tensor:
+    """Kronecker's product: every element of `input` times all of `other`, in blocks."""
+    return ops_contractions.kron(input, other)
+
+
 def kthvalue(input: Tensor, k: builtins.int, dim: builtins.int = -1, keepdim: builtins.bool = False, *, out: Any = None) -> Any:
     """The k-th smallest element along an axis (counted from 1), and where it was."""
     return ops_sorting.kthvalue(input, k, dim, keepdim, out=out)
@@ -1083,6 +1285,26 @@ def layer_norm(input: Tensor, normalized_shape: Any, weight: Any = None, bias: A
     RuntimeError unless the input ends in that shape and weight and bias have it.
     """
     return ops_normalization.layer_norm(input, normalized_shape, weight, bias, eps, cudnn_enable)
+
+
+def lcm(input: Tensor, other: Tensor) -> Tensor:
+    """The least common multiple of each pair of integers."""
+    return ops_number_parts.lcm(input, other)
+
+
+def lcm_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+    """In-place `lcm`."""
+    return input.lcm_(*args, **kwargs)
+
+
+def ldexp(input: Tensor, other: Tensor) -> Tensor:
+    """input * 2 ** other."""
+    return ops_number_parts.ldexp(input, other)
+
+
+def ldexp_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+    """In-place `ldexp`."""
+    return input.ldexp_(*args, **kwargs)
 
 
 def le(input: Any, other: Any) -> Any:
@@ -1121,14 +1343,132 @@ def lerp_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     return input.lerp_(*args, **kwargs)
 
 
+def linalg_cholesky(A: Tensor, *, upper: builtins.bool = False) -> Tensor:
+    """The lower triangular L with A = L @ L.T (upper: U.T @ U) of a positive definite matrix, or of each in a stack.
+
+    Only that triangle of A is read. LinAlgError for another matrix.
+    """
+    return ops_linear_systems.linalg_cholesky(A, upper=upper)
+
+
+def linalg_cholesky_ex(A: Tensor, *, upper: builtins.bool = False, check_errors: builtins.bool = False) -> Any:
+    """(L, info): `linalg.cholesky` that reports a matrix which isn't positive definite by an info other than 0, unless `check_errors`."""
+    return ops_linear_systems.linalg_cholesky_ex(A, upper=upper, check_errors=check_errors)
+
+
+def linalg_cross(input: Tensor, other: Tensor, *, dim: builtins.int = -1) -> Tensor:
+    """The vector at right angles to two vectors of length 3 along `dim`; the other axes broadcast."""
+    return ops_vector_products.linalg_cross(input, other, dim=dim)
+
+
+def linalg_det(A: Tensor) -> Tensor:
+    """The determinant of a square matrix, or of each in a stack: (..., n, n) gives (...). Its gradient is finite for singular ones."""
+    return ops_linear_systems.linalg_det(A)
+
+
+def linalg_diagonal(A: Tensor, *, offset: builtins.int = 0, dim1: builtins.int = -2, dim2: builtins.int = -1) -> Tensor:
+    """The diagonals of matrices in two axes; a view."""
+    return ops_vector_products.linalg_diagonal(A, offset=offset, dim1=dim1, dim2=dim2)
+
+
+def linalg_eigh(A: Tensor, UPLO: str = 'L') -> Any:
+    """(eigenvalues, eigenvectors) of a symmetric matrix, or of each in a stack, in ascending order; one triangle of A is read."""
+    return ops_decompositions.linalg_eigh(A, UPLO)
+
+
+def linalg_eigvalsh(A: Tensor, UPLO: str = 'L') -> Tensor:
+    """The eigenvalues of a symmetric matrix, or of each in a stack, in ascending order."""
+    return ops_decompositions.linalg_eigvalsh(A, UPLO)
+
+
+def linalg_inv(A: Tensor) -> Tensor:
+    """The inverse of a square matrix, or of each in a stack: shape (..., n, n). LinAlgError for a singular one."""
+    return ops_linear_systems.linalg_inv(A)
+
+
+def linalg_inv_ex(A: Tensor, *, check_errors: builtins.bool = False) -> Any:
+    """(inverse, info): `linalg.inv` that reports a singular matrix by an info other than 0, unless `check_errors`."""
+    return ops_linear_systems.linalg_inv_ex(A, check_errors=check_errors)
+
+
 def linalg_matrix_norm(A: Tensor, ord: Any = 'fro', dim: Any = (-2, -1), keepdim: builtins.bool = False, *, dtype: Any = None) -> Tensor:
-    """The norm of matrices: "fro", or the largest (smallest, for a negative one) sum of magnitudes along columns (1) or rows (inf)."""
+    """The norm of matrices: "fro"; the largest (smallest, for a negative one) sum of magnitudes along columns (1) or rows (inf); by
+    singular values their sum ("nuc"), the largest (2) or the smallest (-2).
+    """
     return ops_norms.linalg_matrix_norm(A, ord, dim, keepdim, dtype=dtype)
+
+
+def linalg_matrix_power(A: Tensor, n: builtins.int) -> Tensor:
+    """A square matrix (or a stack of them) to a whole power; a negative one is a power of the inverse."""
+    return ops_vector_products.linalg_matrix_power(A, n)
+
+
+def linalg_matrix_rank(A: Tensor, *, atol: Any = None, rtol: Any = None, hermitian: builtins.bool = False) -> Tensor:
+    """How many singular values are larger than max(atol, rtol * the largest one), as int64."""
+    return ops_decompositions.linalg_matrix_rank(A, atol=atol, rtol=rtol, hermitian=hermitian)
+
+
+def linalg_multi_dot(tensors: Sequence[Tensor]) -> Tensor:
+    """The product of matrices in the cheapest order; the first and the last may be vectors."""
+    return ops_vector_products.linalg_multi_dot(tensors)
 
 
 def linalg_norm(A: Tensor, ord: Any = None, dim: Any = None, keepdim: builtins.bool = False, *, dtype: Any = None) -> Tensor:
     """The 2-norm of all elements; with `ord` the norm of a vector or of matrices, by the number of axes."""
     return ops_norms.linalg_norm(A, ord, dim, keepdim, dtype=dtype)
+
+
+def linalg_pinv(A: Tensor, *, atol: Any = None, rtol: Any = None, hermitian: builtins.bool = False) -> Tensor:
+    """The pseudo-inverse of a matrix, or of each in a stack; singular values up to max(atol, rtol * the largest one) count as none."""
+    return ops_decompositions.linalg_pinv(A, atol=atol, rtol=rtol, hermitian=hermitian)
+
+
+def linalg_qr(A: Tensor, mode: str = 'reduced') -> Any:
+    """(Q, R) with A = Q @ R, Q with orthonormal columns and R upper triangular; "complete" for a square Q, "r" for R alone."""
+    return ops_decompositions.linalg_qr(A, mode)
+
+
+def linalg_slogdet(A: Tensor) -> Any:
+    """(sign, logabsdet) of the determinant of a square matrix, or of each in a stack; sign 0 and -inf for a singular one."""
+    return ops_linear_systems.linalg_slogdet(A)
+
+
+def linalg_solve(A: Tensor, B: Tensor, *, left: builtins.bool = True) -> Tensor:
+    """The X with A @ X = B, or X @ A = B unless `left`: A (..., n, n), B (..., n, k) or a vector (..., n); stacks broadcast.
+
+    LinAlgError for a singular A.
+    """
+    return ops_linear_systems.linalg_solve(A, B, left=left)
+
+
+def linalg_solve_ex(A: Tensor, B: Tensor, *, left: builtins.bool = True, check_errors: builtins.bool = False) -> Any:
+    """(result, info): `linalg.solve`; a singular matrix raises LinAlgError with `check_errors` and else gives an info other than 0."""
+    return ops_linear_systems.linalg_solve_ex(A, B, left=left, check_errors=check_errors)
+
+
+def linalg_solve_triangular(A: Tensor, B: Tensor, *, upper: builtins.bool, left: builtins.bool = True, unitriangular: builtins.bool = False) -> Tensor:
+    """The X with A @ X = B (X @ A = B unless `left`) for a triangular A, of which only that triangle is read; stacks broadcast."""
+    return ops_linear_systems.linalg_solve_triangular(A, B, upper=upper, left=left, unitriangular=unitriangular)
+
+
+def linalg_svd(A: Tensor, full_matrices: builtins.bool = True, *, driver: str | None = None) -> Any:
+    """(U, S, Vh) with A = U @ diag(S) @ Vh, S descending; U and Vh square, or as small as can be without `full_matrices`."""
+    return ops_decompositions.linalg_svd(A, full_matrices, driver=driver)
+
+
+def linalg_svdvals(A: Tensor, *, driver: str | None = None) -> Tensor:
+    """The singular values of a matrix, or of each in a stack, descending."""
+    return ops_decompositions.linalg_svdvals(A, driver=driver)
+
+
+def linalg_vander(x: Tensor, *, N: builtins.int | None = None) -> Tensor:
+    """The powers 0 .. N-1 of each element in a new last axis; N is the length of the last axis by default."""
+    return ops_differences.linalg_vander(x, N=N)
+
+
+def linalg_vecdot(x: Tensor, y: Tensor, *, dim: builtins.int = -1) -> Tensor:
+    """Sums of products along `dim`; the other axes broadcast."""
+    return ops_vector_products.linalg_vecdot(x, y, dim=dim)
 
 
 def linalg_vector_norm(x: Tensor, ord: builtins.float = 2, dim: Any = None, keepdim: builtins.bool = False, *, dtype: Any = None) -> Tensor:
@@ -1206,6 +1546,16 @@ def logaddexp2(input: Any, other: Any) -> Any:
     if isinstance(input, Tensor):
         return Tensor.logaddexp2(input, other)
     return invoke(ops_transcendental.logaddexp2, (input, other,), ())
+
+
+def logcumsumexp(input: Tensor, dim: builtins.int) -> Tensor:
+    """Logarithm of the sum of exponentials of the elements up to each one along `dim`, without overflow. Floating dtypes only."""
+    return ops_running.logcumsumexp(input, dim)
+
+
+def logdet(input: Tensor) -> Tensor:
+    """The logarithm of the determinant; NaN for a negative one."""
+    return ops_linear_systems.logdet(input)
 
 
 def logical_and(input: Any, other: Any) -> Any:
@@ -1317,6 +1667,11 @@ def matmul(input: Tensor, other: Tensor) -> Tensor:
     return ops_matmul.matmul(input, other)
 
 
+def matrix_power(input: Tensor, n: builtins.int) -> Tensor:
+    """`linalg.matrix_power`."""
+    return ops_vector_products.matrix_power(input, n)
+
+
 def max(input: Tensor, dim: Any = None, keepdim: builtins.bool = False, *, other: Any = None, axis: Any = None, keepdims: builtins.bool = False) -> Any:
     """The largest element; with `dim` a named tuple of values and indices along it; with another tensor `maximum`."""
     return ops_extremes.max_(input, dim if axis is None else axis, keepdim or keepdims, other=other)
@@ -1335,6 +1690,15 @@ def mean(input: Tensor, dim: Any = None, keepdim: builtins.bool = False, *, dtyp
     With `dtype` the input is cast first. RuntimeError for integers and bools.
     """
     return planned_losses.mean(input, dim if axis is None else axis, keepdim or keepdims, dtype=dtype)
+
+
+def median(input: Tensor, dim: builtins.int | None = None, keepdim: builtins.bool = False) -> Any:
+    """The middle element in order, the lower of two, NaN if there is one; with `dim` a named tuple of values and indices along it.
+
+    IndexError for an axis of length 0. The gradient goes in equal parts to all elements equal to the median, along `dim` to the one
+    that the index names.
+    """
+    return ops_middles.median(input, dim, keepdim)
 
 
 def meshgrid(*tensors: Any, indexing: str | None = None) -> Any:
@@ -1367,6 +1731,11 @@ def mish_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
 def mm(input: Tensor, mat2: Tensor) -> Tensor:
     """Product of two matrices. RuntimeError where shapes or dtypes don't fit."""
     return ops_matmul.mm(input, mat2)
+
+
+def mode(input: Tensor, dim: builtins.int = -1, keepdim: builtins.bool = False) -> Any:
+    """The most frequent element along `dim`, the smallest of several, and where it stands: a named tuple. IndexError for a length of 0."""
+    return ops_middles.mode(input, dim, keepdim)
 
 
 def movedim(input: Tensor, source: builtins.int | Sequence[builtins.int], destination: builtins.int | Sequence[builtins.int]) -> Tensor:
@@ -1425,6 +1794,26 @@ def nan_to_num_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     return input.nan_to_num_(*args, **kwargs)
 
 
+def nanmean(input: Tensor, dim: Any = None, keepdim: builtins.bool = False, *, dtype: Any = None, axis: Any = None, keepdims: builtins.bool = False) -> Tensor:
+    """`mean` of the elements that are not NaN; NaN where there are no others. RuntimeError for integers."""
+    return ops_counting.nanmean(input, dim if axis is None else axis, keepdim or keepdims, dtype=dtype)
+
+
+def nanmedian(input: Tensor, dim: builtins.int | None = None, keepdim: builtins.bool = False) -> Any:
+    """`median` of the elements that are not NaN; NaN where there are no others."""
+    return ops_middles.nanmedian(input, dim, keepdim)
+
+
+def nanquantile(input: Tensor, q: Any, dim: builtins.int | None = None, keepdim: builtins.bool = False, *, interpolation: str = 'linear') -> Tensor:
+    """`quantile` of the elements that are not NaN; NaN where there are no others."""
+    return ops_middles.nanquantile(input, q, dim, keepdim, interpolation=interpolation)
+
+
+def nansum(input: Tensor, dim: Any = None, keepdim: builtins.bool = False, *, dtype: Any = None, axis: Any = None, keepdims: builtins.bool = False) -> Tensor:
+    """`sum` with NaN taken as 0."""
+    return ops_counting.nansum(input, dim if axis is None else axis, keepdim or keepdims, dtype=dtype)
+
+
 def narrow(input: Tensor, dim: builtins.int, start: Any, length: builtins.int) -> Tensor:
     """`length` indices from `start` on along an axis; a view. RuntimeError or IndexError where that is out of range."""
     return ops_splitting.narrow(input, dim, start, length)
@@ -1469,6 +1858,16 @@ def neg_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
 negative_ = neg_
 
 
+def nextafter(input: Tensor, other: Tensor) -> Tensor:
+    """The next number of the dtype after `input` towards `other`. float32 and float64 only."""
+    return ops_number_parts.nextafter(input, other)
+
+
+def nextafter_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+    """In-place `nextafter`."""
+    return input.nextafter_(*args, **kwargs)
+
+
 def nll_loss(input: Tensor, target: Tensor, weight: Any = None, ignore_index: builtins.int = -100, reduction: str = 'mean') -> Tensor:
     """-input[target] for log-probabilities; one by one, their mean (weighted by the classes' weights) or sum.
 
@@ -1504,6 +1903,11 @@ ger = outer
 def permute(input: Tensor, *dims: Any, **named: Any) -> Tensor:
     """The axes in another order; a view. RuntimeError unless `dims` names each axis once."""
     return ops_shaping.permute(input, *dims, **named)
+
+
+def pinverse(input: Tensor, rcond: builtins.float = 1e-15) -> Tensor:
+    """`linalg.pinv`."""
+    return ops_decompositions.pinverse(input, rcond)
 
 
 def positive(input: Tensor) -> Tensor:
@@ -1542,6 +1946,20 @@ def put(input: Tensor, index: Tensor, source: Tensor, accumulate: builtins.bool 
 def put_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     """In-place `put`."""
     return input.put_(*args, **kwargs)
+
+
+def qr(input: Tensor, some: builtins.bool = True) -> Any:
+    """`linalg.qr`."""
+    return ops_decompositions.qr(input, some)
+
+
+def quantile(input: Tensor, q: Any, dim: builtins.int | None = None, keepdim: builtins.bool = False, *, interpolation: str = 'linear') -> Tensor:
+    """The value below which a fraction `q` of the elements lies (of all, or along `dim`), NaN where there is NaN.
+
+    q: a number or a vector of numbers in [0, 1]; a vector gives the result a new first axis. `interpolation` between two elements is
+    "linear", "lower", "higher", "midpoint" or "nearest". float32 and float64; RuntimeError in torch's words for the rest.
+    """
+    return ops_middles.quantile(input, q, dim, keepdim, interpolation=interpolation)
 
 
 def rad2deg(input: Any) -> Any:
@@ -1804,6 +2222,11 @@ def slice_scatter(input: Tensor, src: Tensor, dim: builtins.int = 0, start: buil
     return ops_scattering.slice_scatter(input, src, dim, start, end, step)
 
 
+def slogdet(input: Tensor) -> Any:
+    """`linalg.slogdet`."""
+    return ops_linear_systems.slogdet(input)
+
+
 def smooth_l1_loss(input: Tensor, target: Tensor, reduction: str = 'mean', beta: builtins.float = 1.0) -> Tensor:
     """d**2 / (2 beta) for a distance d below beta, d - beta / 2 elsewhere; one by one, their mean or sum. With beta 0 `l1_loss`."""
     return ops_losses.smooth_l1_loss(input, target, reduction, beta)
@@ -1915,6 +2338,11 @@ def sum(input: Tensor, dim: Any = None, keepdim: builtins.bool = False, *, dtype
     return planned_losses.sum(input, dim if axis is None else axis, keepdim or keepdims, dtype=dtype)
 
 
+def svd(input: Tensor, some: builtins.bool = True, compute_uv: builtins.bool = True) -> Any:
+    """(U, S, V) with A = U @ diag(S) @ V.T."""
+    return ops_decompositions.svd(input, some, compute_uv)
+
+
 def swapaxes(input: Tensor, axis0: builtins.int, axis1: builtins.int) -> Tensor:
     """Two axes exchanged; a view."""
     return ops_shaping.swapaxes(input, axis0, axis1)
@@ -1979,6 +2407,14 @@ def tensor_split(input: Tensor, indices_or_sections: Any, dim: builtins.int = 0)
     return ops_splitting.tensor_split(input, indices_or_sections, dim)
 
 
+def tensordot(a: Tensor, b: Tensor, dims: Any = 2) -> Tensor:
+    """The product of two tensors summed over axes: the last `dims` of `a` and the first of `b`, or two lists of axes.
+
+    RuntimeError where lengths or dtypes don't agree.
+    """
+    return ops_contractions.tensordot(a, b, dims)
+
+
 def threshold(input: Tensor, threshold: builtins.float, value: builtins.float) -> Tensor:
     """Each element that is larger than `threshold`; the others become `value`; NaN stays."""
     return ops_activations.threshold(input, threshold, value)
@@ -1999,6 +2435,11 @@ def topk(input: Tensor, k: builtins.int, dim: builtins.int = -1, largest: builti
     return ops_sorting.topk(input, k, dim, largest, sorted)
 
 
+def trace(input: Tensor) -> Tensor:
+    """The sum of a matrix's diagonal; integers in int64. RuntimeError for another rank."""
+    return ops_vector_products.trace(input)
+
+
 def transpose(input: Tensor, dim0: builtins.int, dim1: builtins.int) -> Tensor:
     """Two axes exchanged; a view."""
     return ops_shaping.transpose(input, dim0, dim1)
@@ -2013,6 +2454,14 @@ def transpose_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
 
 
 swapdims_ = transpose_
+
+
+def trapezoid(y: Tensor, x: Tensor | None = None, *, dx: Any = None, dim: builtins.int = -1) -> Tensor:
+    """The integral of samples along `dim` by the trapezoidal rule, at coordinates `x` or `dx` apart. RuntimeError for bools."""
+    return ops_differences.trapezoid(y, x, dx=dx, dim=dim)
+
+
+trapz = trapezoid
 
 
 def tril(input: Tensor, diagonal: builtins.int = 0) -> Tensor:
@@ -2103,6 +2552,11 @@ def unsqueeze_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     return input.unsqueeze_(*args, **kwargs)
 
 
+def vander(x: Tensor, N: builtins.int | None = None, increasing: builtins.bool = False) -> Tensor:
+    """The matrix of powers of a vector's elements: columns from the (N-1)-th power down to 1, or up with `increasing`."""
+    return ops_differences.vander(x, N, increasing)
+
+
 def var(input: Tensor, dim: Any = None, unbiased: Any = None, keepdim: builtins.bool = False, *, correction: Any = None, axis: Any = None, keepdims: builtins.bool = False) -> Tensor:
     """Variance of all elements or along `dim`: the sum of squared distances from the mean over n - correction (1 by default)."""
     return ops_statistics.var(input, dim if axis is None else axis, unbiased, keepdim or keepdims, correction=correction)
@@ -2111,6 +2565,11 @@ def var(input: Tensor, dim: Any = None, unbiased: Any = None, keepdim: builtins.
 def var_mean(input: Tensor, dim: Any = None, unbiased: Any = None, keepdim: builtins.bool = False, *, correction: Any = None, axis: Any = None, keepdims: builtins.bool = False) -> tuple[Tensor, Tensor]:
     """Variance and mean of all elements or along `dim`."""
     return ops_statistics.var_mean(input, dim if axis is None else axis, unbiased, keepdim or keepdims, correction=correction)
+
+
+def vdot(input: Tensor, other: Tensor) -> Tensor:
+    """`dot`: all numbers are real."""
+    return ops_vector_products.vdot(input, other)
 
 
 def vsplit(input: Tensor, indices_or_sections: Any) -> Any:
@@ -2162,17 +2621,25 @@ __all__ = [
     "acosh_",
     "add",
     "add_",
+    "addbmm",
+    "addbmm_",
     "addcdiv",
     "addcdiv_",
     "addcmul",
     "addcmul_",
     "addmm",
     "addmm_",
+    "addmv",
+    "addmv_",
+    "addr",
+    "addr_",
     "adjoint",
     "all",
     "allclose",
     "amax",
     "amin",
+    "aminmax",
+    "angle",
     "any",
     "arccos",
     "arccos_",
@@ -2208,10 +2675,13 @@ __all__ = [
     "atleast_1d",
     "atleast_2d",
     "atleast_3d",
+    "baddbmm",
+    "baddbmm_",
     "batch_norm",
     "bernoulli",
     "binary_cross_entropy",
     "binary_cross_entropy_with_logits",
+    "bincount",
     "bitwise_and",
     "bitwise_and_",
     "bitwise_left_shift",
@@ -2236,6 +2706,8 @@ __all__ = [
     "ceil_",
     "celu",
     "celu_",
+    "chain_matmul",
+    "cholesky",
     "chunk",
     "clamp",
     "clamp_",
@@ -2252,22 +2724,32 @@ __all__ = [
     "concatenate",
     "copysign",
     "copysign_",
+    "corrcoef",
     "cos",
     "cos_",
     "cosh",
     "cosh_",
+    "count_nonzero",
+    "cov",
+    "cross",
     "cross_entropy",
+    "cummax",
+    "cummin",
     "cumprod",
     "cumprod_",
     "cumsum",
     "cumsum_",
+    "cumulative_trapezoid",
     "deg2rad",
     "deg2rad_",
+    "det",
     "diag",
     "diag_embed",
     "diagflat",
     "diagonal",
     "diagonal_scatter",
+    "diff",
+    "dist",
     "div",
     "div_",
     "divide",
@@ -2277,6 +2759,7 @@ __all__ = [
     "dropout_",
     "dsplit",
     "dstack",
+    "einsum",
     "elu",
     "elu_",
     "embedding",
@@ -2313,11 +2796,15 @@ __all__ = [
     "fmod_",
     "frac",
     "frac_",
+    "frexp",
     "gather",
+    "gcd",
+    "gcd_",
     "ge",
     "ge_",
     "gelu",
     "ger",
+    "gradient",
     "greater",
     "greater_",
     "greater_equal",
@@ -2333,6 +2820,8 @@ __all__ = [
     "hardtanh_",
     "heaviside",
     "heaviside_",
+    "histc",
+    "histogram",
     "hsplit",
     "hstack",
     "huber_loss",
@@ -2347,6 +2836,8 @@ __all__ = [
     "index_reduce",
     "index_reduce_",
     "index_select",
+    "inner",
+    "inverse",
     "isclose",
     "isfinite",
     "isin",
@@ -2354,9 +2845,15 @@ __all__ = [
     "isnan",
     "isneginf",
     "isposinf",
+    "isreal",
+    "kron",
     "kthvalue",
     "l1_loss",
     "layer_norm",
+    "lcm",
+    "lcm_",
+    "ldexp",
+    "ldexp_",
     "le",
     "le_",
     "leaky_relu",
@@ -2367,8 +2864,30 @@ __all__ = [
     "less_",
     "less_equal",
     "less_equal_",
+    "linalg_cholesky",
+    "linalg_cholesky_ex",
+    "linalg_cross",
+    "linalg_det",
+    "linalg_diagonal",
+    "linalg_eigh",
+    "linalg_eigvalsh",
+    "linalg_inv",
+    "linalg_inv_ex",
     "linalg_matrix_norm",
+    "linalg_matrix_power",
+    "linalg_matrix_rank",
+    "linalg_multi_dot",
     "linalg_norm",
+    "linalg_pinv",
+    "linalg_qr",
+    "linalg_slogdet",
+    "linalg_solve",
+    "linalg_solve_ex",
+    "linalg_solve_triangular",
+    "linalg_svd",
+    "linalg_svdvals",
+    "linalg_vander",
+    "linalg_vecdot",
     "linalg_vector_norm",
     "linear",
     "log",
@@ -2382,6 +2901,8 @@ __all__ = [
     "log_softmax",
     "logaddexp",
     "logaddexp2",
+    "logcumsumexp",
+    "logdet",
     "logical_and",
     "logical_and_",
     "logical_not",
@@ -2402,15 +2923,18 @@ __all__ = [
     "masked_scatter_",
     "masked_select",
     "matmul",
+    "matrix_power",
     "max",
     "maximum",
     "mean",
+    "median",
     "meshgrid",
     "min",
     "minimum",
     "mish",
     "mish_",
     "mm",
+    "mode",
     "moveaxis",
     "movedim",
     "mse_loss",
@@ -2423,6 +2947,10 @@ __all__ = [
     "mv",
     "nan_to_num",
     "nan_to_num_",
+    "nanmean",
+    "nanmedian",
+    "nanquantile",
+    "nansum",
     "narrow",
     "narrow_copy",
     "ne",
@@ -2431,6 +2959,8 @@ __all__ = [
     "neg_",
     "negative",
     "negative_",
+    "nextafter",
+    "nextafter_",
     "nll_loss",
     "nonzero",
     "nonzero_static",
@@ -2439,6 +2969,7 @@ __all__ = [
     "not_equal_",
     "outer",
     "permute",
+    "pinverse",
     "positive",
     "pow",
     "pow_",
@@ -2446,6 +2977,8 @@ __all__ = [
     "prod",
     "put",
     "put_",
+    "qr",
+    "quantile",
     "rad2deg",
     "rad2deg_",
     "ravel",
@@ -2494,6 +3027,7 @@ __all__ = [
     "sinh",
     "sinh_",
     "slice_scatter",
+    "slogdet",
     "smooth_l1_loss",
     "softmax",
     "softplus",
@@ -2516,6 +3050,7 @@ __all__ = [
     "subtract",
     "subtract_",
     "sum",
+    "svd",
     "swapaxes",
     "swapaxes_",
     "swapdims",
@@ -2530,12 +3065,16 @@ __all__ = [
     "tanh_",
     "tanhshrink",
     "tensor_split",
+    "tensordot",
     "threshold",
     "threshold_",
     "tile",
     "topk",
+    "trace",
     "transpose",
     "transpose_",
+    "trapezoid",
+    "trapz",
     "tril",
     "tril_",
     "triu",
@@ -2554,8 +3093,10 @@ __all__ = [
     "unsafe_split_with_sizes",
     "unsqueeze",
     "unsqueeze_",
+    "vander",
     "var",
     "var_mean",
+    "vdot",
     "vsplit",
     "vstack",
     "where",

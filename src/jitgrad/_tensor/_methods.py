@@ -20,19 +20,27 @@ from .._ops import broadcasting as ops_broadcasting
 from .._ops import casts as ops_casts
 from .._ops import classes as ops_classes
 from .._ops import comparisons as ops_comparisons
+from .._ops import contractions as ops_contractions
+from .._ops import counting as ops_counting
+from .._ops import decompositions as ops_decompositions
+from .._ops import differences as ops_differences
 from .._ops import embedding as ops_embedding
 from .._ops import extremes as ops_extremes
 from .._ops import flat_indexing as ops_flat_indexing
 from .._ops import indexing as ops_indexing
 from .._ops import joining as ops_joining
+from .._ops import linear_systems as ops_linear_systems
 from .._ops import losses as ops_losses
 from .._ops import matmul as ops_matmul
+from .._ops import middles as ops_middles
 from .._ops import normalization as ops_normalization
 from .._ops import norms as ops_norms
+from .._ops import number_parts as ops_number_parts
 from .._ops import random as ops_random
 from .._ops import rearranging as ops_rearranging
 from .._ops import reductions as ops_reductions
 from .._ops import rounding as ops_rounding
+from .._ops import running as ops_running
 from .._ops import scans as ops_scans
 from .._ops import scatter_reductions as ops_scatter_reductions
 from .._ops import scattering as ops_scattering
@@ -42,8 +50,10 @@ from .._ops import shaping as ops_shaping
 from .._ops import softmax as ops_softmax
 from .._ops import sorting as ops_sorting
 from .._ops import splitting as ops_splitting
+from .._ops import spread_measures as ops_spread_measures
 from .._ops import statistics as ops_statistics
 from .._ops import transcendental as ops_transcendental
+from .._ops import vector_products as ops_vector_products
 from . import _nodes, planned, planned_losses
 from .base import version_of
 from .inplace import inplace, inplace_view
@@ -276,6 +286,14 @@ class Tensor(TensorMethods, public=True):
 
     __iadd__ = add_
 
+    def addbmm(self, batch1: Tensor, batch2: Tensor, *, beta: builtins.float = 1, alpha: builtins.float = 1) -> Tensor:
+        """beta * input + alpha * the sum of the products of two stacks of matrices; input broadcasts."""
+        return ops_vector_products.addbmm(self, batch1, batch2, beta=beta, alpha=alpha)
+
+    def addbmm_(self, batch1: Tensor, batch2: Tensor, *, beta: builtins.float = 1, alpha: builtins.float = 1) -> Tensor:
+        """In-place `addbmm`."""
+        return inplace(ops_vector_products.addbmm, "addbmm_", self, (batch1, batch2,), {"beta": beta, "alpha": alpha})
+
     def addcdiv(self, tensor1: Tensor, tensor2: Tensor, *, value: Any = 1) -> Tensor:
         """input + value * tensor1 / tensor2; shapes broadcast, dtypes promote. RuntimeError where two integers would be divided."""
         return ops_arithmetic.addcdiv(self, tensor1, tensor2, value=value)
@@ -300,6 +318,22 @@ class Tensor(TensorMethods, public=True):
         """In-place `addmm`."""
         return inplace(ops_matmul.addmm, "addmm_", self, (mat1, mat2,), {"beta": beta, "alpha": alpha})
 
+    def addmv(self, mat: Tensor, vec: Tensor, *, beta: builtins.float = 1, alpha: builtins.float = 1) -> Tensor:
+        """beta * input + alpha * (mat @ vec); input broadcasts. RuntimeError where shapes or dtypes don't fit."""
+        return ops_vector_products.addmv(self, mat, vec, beta=beta, alpha=alpha)
+
+    def addmv_(self, mat: Tensor, vec: Tensor, *, beta: builtins.float = 1, alpha: builtins.float = 1) -> Tensor:
+        """In-place `addmv`."""
+        return inplace(ops_vector_products.addmv, "addmv_", self, (mat, vec,), {"beta": beta, "alpha": alpha})
+
+    def addr(self, vec1: Tensor, vec2: Tensor, *, beta: builtins.float = 1, alpha: builtins.float = 1) -> Tensor:
+        """beta * input + alpha * outer(vec1, vec2); input broadcasts and dtypes promote."""
+        return ops_vector_products.addr(self, vec1, vec2, beta=beta, alpha=alpha)
+
+    def addr_(self, vec1: Tensor, vec2: Tensor, *, beta: builtins.float = 1, alpha: builtins.float = 1) -> Tensor:
+        """In-place `addr`."""
+        return inplace(ops_vector_products.addr, "addr_", self, (vec1, vec2,), {"beta": beta, "alpha": alpha})
+
     def adjoint(self) -> Tensor:
         """`input.mH`."""
         return ops_shaping.adjoint(self)
@@ -319,6 +353,14 @@ class Tensor(TensorMethods, public=True):
     def amin(self, dim: Any = (), keepdim: builtins.bool = False, *, out: Any = None, axis: Any = None, keepdims: builtins.bool = False) -> Tensor:
         """The smallest elements along `dim` (an int or several; all when empty), written to `out` if given. Ties share the gradient evenly."""
         return ops_extremes.amin(self, dim if axis is None else axis, keepdim or keepdims, out=out)
+
+    def aminmax(self, *, dim: builtins.int | None = None, keepdim: builtins.bool = False) -> Any:
+        """The smallest and the largest element, of all or along `dim`: a named tuple. Ties share the gradient. IndexError for a length of 0."""
+        return ops_counting.aminmax(self, dim=dim, keepdim=keepdim)
+
+    def angle(self) -> Tensor:
+        """The angle in the complex plane: pi for negative numbers, 0 for others, NaN for NaN."""
+        return ops_number_parts.angle(self)
 
     def any(self, dim: Any = None, keepdim: builtins.bool = False, *, axis: Any = None, keepdims: builtins.bool = False) -> Tensor:
         """Whether one element is true, of the tensor or along `dim`; of none: False."""
@@ -530,6 +572,14 @@ class Tensor(TensorMethods, public=True):
 
     arctanh_ = atanh_
 
+    def baddbmm(self, batch1: Tensor, batch2: Tensor, *, beta: builtins.float = 1, alpha: builtins.float = 1) -> Tensor:
+        """beta * input + alpha * the products of two stacks of matrices, one by one; input broadcasts."""
+        return ops_vector_products.baddbmm(self, batch1, batch2, beta=beta, alpha=alpha)
+
+    def baddbmm_(self, batch1: Tensor, batch2: Tensor, *, beta: builtins.float = 1, alpha: builtins.float = 1) -> Tensor:
+        """In-place `baddbmm`."""
+        return inplace(ops_vector_products.baddbmm, "baddbmm_", self, (batch1, batch2,), {"beta": beta, "alpha": alpha})
+
     def bernoulli_(self, p: Any = 0.5, *, generator: Any = None) -> Tensor:
         """In-place `bernoulli`."""
         return inplace(ops_random.bernoulli_fill, "bernoulli_", self, (p,), {"generator": generator})
@@ -537,6 +587,13 @@ class Tensor(TensorMethods, public=True):
     def bernoulli(self, p: Any = None, *, generator: Any = None) -> Tensor:
         """One with the probability each element gives, or with probability `p`, else zero; of the input's dtype."""
         return ops_random.bernoulli(self, p, generator=generator)
+
+    def bincount(self, weights: Tensor | None = None, minlength: builtins.int = 0) -> Tensor:
+        """How often each integer from 0 on occurs in a vector; with `weights` the sum of their weights (float32, or float64).
+
+        RuntimeError for negative numbers or other shapes, NotImplementedError for a floating dtype.
+        """
+        return ops_counting.bincount(self, weights, minlength)
 
     def __and__(self, other: Any) -> Any:
         """Bits that both have; of truth values, whether both hold."""
@@ -689,6 +746,10 @@ class Tensor(TensorMethods, public=True):
         """In int8."""
         return ops_casts.char(self)
 
+    def cholesky(self, upper: builtins.bool = False) -> Tensor:
+        """`linalg.cholesky`."""
+        return ops_linear_systems.cholesky(self, upper)
+
     def chunk(self, chunks: builtins.int, dim: builtins.int = 0) -> Any:
         """At most `chunks` pieces of one length (the last may be shorter), as a tuple; views."""
         return ops_splitting.chunk(self, chunks, dim)
@@ -771,6 +832,10 @@ class Tensor(TensorMethods, public=True):
         """In-place `copysign`."""
         return inplace(ops_arithmetic.copysign, "copysign_", self, (other,), {})
 
+    def corrcoef(self) -> Tensor:
+        """The matrix of correlation coefficients of variables in rows, observed in columns; of a vector 1."""
+        return ops_spread_measures.corrcoef(self)
+
     def cos(self) -> Any:
         """Cosine of each element, in radians."""
         m = self.meta
@@ -829,6 +894,29 @@ class Tensor(TensorMethods, public=True):
         """In-place `cosh`."""
         return inplace(ops_transcendental.cosh, "cosh_", self, (), {})
 
+    def count_nonzero(self, dim: Any = None) -> Tensor:
+        """How many elements are not zero, in all or along `dim` (an int or several), as int64."""
+        return ops_counting.count_nonzero(self, dim)
+
+    def cov(self, *, correction: builtins.int = 1, fweights: Tensor | None = None, aweights: Tensor | None = None) -> Tensor:
+        """The matrix of covariances of variables in rows, observed in columns; of a vector its variance.
+
+        `fweights` say how often each observation counts, `aweights` how much; RuntimeError in torch's words where they don't fit.
+        """
+        return ops_spread_measures.cov(self, correction=correction, fweights=fweights, aweights=aweights)
+
+    def cross(self, other: Tensor, dim: builtins.int | None = None) -> Tensor:
+        """`linalg.cross`, by default along the first axis of length 3."""
+        return ops_vector_products.cross(self, other, dim)
+
+    def cummax(self, dim: builtins.int) -> Any:
+        """The largest of the elements up to each one along `dim`, and where it stands: a named tuple. NaN stays once it is met."""
+        return ops_running.cummax(self, dim)
+
+    def cummin(self, dim: builtins.int) -> Any:
+        """The smallest of the elements up to each one along `dim`, and where it stands: a named tuple. NaN stays once it is met."""
+        return ops_running.cummin(self, dim)
+
     def cumprod(self, dim: Any = None, *, dtype: Any = None, axis: Any = None) -> Tensor:
         """Products of the elements up to each one along `dim`; integers and bools in int64, or in `dtype`."""
         return ops_scans.cumprod(self, dim if axis is None else axis, dtype=dtype)
@@ -873,6 +961,10 @@ class Tensor(TensorMethods, public=True):
         """In-place `deg2rad`."""
         return inplace(ops_transcendental.deg2rad, "deg2rad_", self, (), {})
 
+    def det(self) -> Tensor:
+        """`linalg.det`."""
+        return ops_linear_systems.det(self)
+
     def diag(self, diagonal: builtins.int = 0) -> Tensor:
         """A vector as the diagonal of a matrix, or the diagonal of a matrix as a copy."""
         return ops_rearranging.diag(self, diagonal)
@@ -892,6 +984,14 @@ class Tensor(TensorMethods, public=True):
     def diagonal_scatter(self, src: Tensor, offset: builtins.int = 0, dim1: builtins.int = 0, dim2: builtins.int = 1) -> Tensor:
         """A copy of `input` with `src` in place of a diagonal."""
         return ops_scattering.diagonal_scatter(self, src, offset, dim1, dim2)
+
+    def diff(self, n: builtins.int = 1, dim: builtins.int = -1, prepend: Tensor | None = None, append: Tensor | None = None) -> Tensor:
+        """The n-th differences of neighbours along `dim`, of `prepend`, the input and `append` joined; of bools whether they differ."""
+        return ops_differences.diff(self, n, dim, prepend, append)
+
+    def dist(self, other: Tensor, p: builtins.float = 2) -> Tensor:
+        """The p-norm of the difference of two tensors, which broadcast."""
+        return ops_spread_measures.dist(self, other, p)
 
     def __truediv__(self, other: Tensor | Number) -> Any:
         """Quotient; shapes broadcast, integers become floats."""
@@ -1352,9 +1452,21 @@ class Tensor(TensorMethods, public=True):
         """In-place `frac`."""
         return inplace(ops_rounding.frac, "frac_", self, (), {})
 
+    def frexp(self) -> Any:
+        """Each number as mantissa * 2 ** exponent with 0.5 <= abs(mantissa) < 1: a named tuple; exponents are int32. Floating dtypes only."""
+        return ops_number_parts.frexp(self)
+
     def gather(self, dim: builtins.int, index: Tensor, *, sparse_grad: builtins.bool = False, out: Any = None) -> Tensor:
         """out[i, j] = input[index[i, j], j] for dim 0, and so on. RuntimeError where an index is out of range."""
         return ops_scattering.gather(self, dim, index, sparse_grad=sparse_grad, out=out)
+
+    def gcd(self, other: Tensor) -> Tensor:
+        """The greatest common divisor of each pair of integers."""
+        return ops_number_parts.gcd(self, other)
+
+    def gcd_(self, other: Tensor) -> Tensor:
+        """In-place `gcd`."""
+        return inplace(ops_number_parts.gcd, "gcd_", self, (other,), {})
 
     def __ge__(self, other: Any) -> Any:
         """Whether input >= other; shapes broadcast."""
@@ -1408,6 +1520,21 @@ class Tensor(TensorMethods, public=True):
         """In-place `heaviside`."""
         return inplace(ops_selection.heaviside, "heaviside_", self, (values,), {})
 
+    def histc(self, bins: builtins.int = 100, min: builtins.float = 0, max: builtins.float = 0) -> Tensor:
+        """How many elements lie in each of `bins` equal parts of [min, max], by default of the elements' own range, in the input's dtype.
+
+        NaN and what lies outside is not counted. NotImplementedError for integers, RuntimeError for an empty or infinite range.
+        """
+        return ops_counting.histc(self, bins, min, max)
+
+    def histogram(self, bins: Any, *, range: Sequence[builtins.float] | None = None, weight: Tensor | None = None, density: builtins.bool = False) -> Any:
+        """Counts of the elements, or sums of their weights, between edges: a named tuple (hist, bin_edges) of the input's dtype.
+
+        `bins` is a number of equal parts of `range` (by default that of the elements), or a vector of edges. With `density` the counts are
+        scaled so that the histogram has area 1.
+        """
+        return ops_counting.histogram(self, bins, range=range, weight=weight, density=density)
+
     def hsplit(self, indices_or_sections: Any) -> Any:
         """`tensor_split` along the second axis (the first of a vector)."""
         return ops_splitting.hsplit(self, indices_or_sections)
@@ -1456,9 +1583,17 @@ class Tensor(TensorMethods, public=True):
         """The slices at the indices of a vector along an axis, as a copy. IndexError where one is out of range."""
         return ops_indexing.index_select(self, dim, index, out=out)
 
+    def inner(self, other: Tensor) -> Tensor:
+        """Sums of products along the last axis of both: (..., n) and (..., n) give the leading axes of one, then of the other."""
+        return ops_contractions.inner(self, other)
+
     def int(self) -> Tensor:
         """In int32."""
         return ops_casts.int_(self)
+
+    def inverse(self) -> Tensor:
+        """`linalg.inv`."""
+        return ops_linear_systems.inverse(self)
 
     def isclose(self, other: Tensor, rtol: builtins.float = 1e-05, atol: builtins.float = 1e-08, equal_nan: builtins.bool = False) -> Tensor:
         """Whether |input - other| <= atol + rtol * |other|, or both are equal; NaN is close to NaN with `equal_nan` only.
@@ -1487,9 +1622,33 @@ class Tensor(TensorMethods, public=True):
         """Whether the element is plus infinity."""
         return ops_comparisons.isposinf(self)
 
+    def isreal(self) -> Tensor:
+        """True for each element."""
+        return ops_number_parts.isreal(self)
+
+    def kron(self, other: Tensor) -> Tensor:
+        """Kronecker's product: every element of `input` times all of `other`, in blocks."""
+        return ops_contractions.kron(self, other)
+
     def kthvalue(self, k: builtins.int, dim: builtins.int = -1, keepdim: builtins.bool = False, *, out: Any = None) -> Any:
         """The k-th smallest element along an axis (counted from 1), and where it was."""
         return ops_sorting.kthvalue(self, k, dim, keepdim, out=out)
+
+    def lcm(self, other: Tensor) -> Tensor:
+        """The least common multiple of each pair of integers."""
+        return ops_number_parts.lcm(self, other)
+
+    def lcm_(self, other: Tensor) -> Tensor:
+        """In-place `lcm`."""
+        return inplace(ops_number_parts.lcm, "lcm_", self, (other,), {})
+
+    def ldexp(self, other: Tensor) -> Tensor:
+        """input * 2 ** other."""
+        return ops_number_parts.ldexp(self, other)
+
+    def ldexp_(self, other: Tensor) -> Tensor:
+        """In-place `ldexp`."""
+        return inplace(ops_number_parts.ldexp, "ldexp_", self, (other,), {})
 
     def __le__(self, other: Any) -> Any:
         """Whether input <= other; shapes broadcast."""
@@ -1707,6 +1866,14 @@ class Tensor(TensorMethods, public=True):
         n.buf = n.vc = n.rare = None
         return t
 
+    def logcumsumexp(self, dim: builtins.int) -> Tensor:
+        """Logarithm of the sum of exponentials of the elements up to each one along `dim`, without overflow. Floating dtypes only."""
+        return ops_running.logcumsumexp(self, dim)
+
+    def logdet(self) -> Tensor:
+        """The logarithm of the determinant; NaN for a negative one."""
+        return ops_linear_systems.logdet(self)
+
     def logical_and(self, other: Any) -> Any:
         """Whether both elements are not zero."""
         return invoke(ops_comparisons.logical_and, (self, other,), ())
@@ -1815,6 +1982,10 @@ class Tensor(TensorMethods, public=True):
     def __rmatmul__(self, other: Any) -> Any:
         return ops_matmul.matmul(other, self)
 
+    def matrix_power(self, n: builtins.int) -> Tensor:
+        """`linalg.matrix_power`."""
+        return ops_vector_products.matrix_power(self, n)
+
     def max(self, dim: Any = None, keepdim: builtins.bool = False, *, other: Any = None, axis: Any = None, keepdims: builtins.bool = False) -> Any:
         """The largest element; with `dim` a named tuple of values and indices along it; with another tensor `maximum`."""
         return ops_extremes.max_(self, dim if axis is None else axis, keepdim or keepdims, other=other)
@@ -1861,6 +2032,14 @@ class Tensor(TensorMethods, public=True):
         """
         return planned_losses.mean(self, dim if axis is None else axis, keepdim or keepdims, dtype=dtype)
 
+    def median(self, dim: builtins.int | None = None, keepdim: builtins.bool = False) -> Any:
+        """The middle element in order, the lower of two, NaN if there is one; with `dim` a named tuple of values and indices along it.
+
+        IndexError for an axis of length 0. The gradient goes in equal parts to all elements equal to the median, along `dim` to the one
+        that the index names.
+        """
+        return ops_middles.median(self, dim, keepdim)
+
     def min(self, dim: Any = None, keepdim: builtins.bool = False, *, other: Any = None, axis: Any = None, keepdims: builtins.bool = False) -> Any:
         """The smallest element; with `dim` a named tuple of values and indices along it; with another tensor `minimum`."""
         return ops_extremes.min_(self, dim if axis is None else axis, keepdim or keepdims, other=other)
@@ -1903,6 +2082,10 @@ class Tensor(TensorMethods, public=True):
     def mm(self, mat2: Tensor) -> Tensor:
         """Product of two matrices. RuntimeError where shapes or dtypes don't fit."""
         return ops_matmul.mm(self, mat2)
+
+    def mode(self, dim: builtins.int = -1, keepdim: builtins.bool = False) -> Any:
+        """The most frequent element along `dim`, the smallest of several, and where it stands: a named tuple. IndexError for a length of 0."""
+        return ops_middles.mode(self, dim, keepdim)
 
     def movedim(self, source: builtins.int | Sequence[builtins.int], destination: builtins.int | Sequence[builtins.int]) -> Tensor:
         """Axes moved to other places, the rest in their order; a view."""
@@ -1982,6 +2165,22 @@ class Tensor(TensorMethods, public=True):
         """In-place `nan_to_num`."""
         return inplace(ops_selection.nan_to_num, "nan_to_num_", self, (nan, posinf, neginf,), {})
 
+    def nanmean(self, dim: Any = None, keepdim: builtins.bool = False, *, dtype: Any = None, axis: Any = None, keepdims: builtins.bool = False) -> Tensor:
+        """`mean` of the elements that are not NaN; NaN where there are no others. RuntimeError for integers."""
+        return ops_counting.nanmean(self, dim if axis is None else axis, keepdim or keepdims, dtype=dtype)
+
+    def nanmedian(self, dim: builtins.int | None = None, keepdim: builtins.bool = False) -> Any:
+        """`median` of the elements that are not NaN; NaN where there are no others."""
+        return ops_middles.nanmedian(self, dim, keepdim)
+
+    def nanquantile(self, q: Any, dim: builtins.int | None = None, keepdim: builtins.bool = False, *, interpolation: str = 'linear') -> Tensor:
+        """`quantile` of the elements that are not NaN; NaN where there are no others."""
+        return ops_middles.nanquantile(self, q, dim, keepdim, interpolation=interpolation)
+
+    def nansum(self, dim: Any = None, keepdim: builtins.bool = False, *, dtype: Any = None, axis: Any = None, keepdims: builtins.bool = False) -> Tensor:
+        """`sum` with NaN taken as 0."""
+        return ops_counting.nansum(self, dim if axis is None else axis, keepdim or keepdims, dtype=dtype)
+
     def narrow(self, dim: builtins.int, start: Any, length: builtins.int) -> Tensor:
         """`length` indices from `start` on along an axis; a view. RuntimeError or IndexError where that is out of range."""
         return ops_splitting.narrow(self, dim, start, length)
@@ -2042,6 +2241,14 @@ class Tensor(TensorMethods, public=True):
 
     negative_ = neg_
 
+    def nextafter(self, other: Tensor) -> Tensor:
+        """The next number of the dtype after `input` towards `other`. float32 and float64 only."""
+        return ops_number_parts.nextafter(self, other)
+
+    def nextafter_(self, other: Tensor) -> Tensor:
+        """In-place `nextafter`."""
+        return inplace(ops_number_parts.nextafter, "nextafter_", self, (other,), {})
+
     def nonzero(self, *, as_tuple: builtins.bool = False) -> Any:
         """The indices of the elements that are not zero: a row each, or with `as_tuple` a vector per axis."""
         return ops_searching.nonzero(self, as_tuple=as_tuple)
@@ -2067,6 +2274,10 @@ class Tensor(TensorMethods, public=True):
     def permute(self, *dims: Any, **named: Any) -> Tensor:
         """The axes in another order; a view. RuntimeError unless `dims` names each axis once."""
         return ops_shaping.permute(self, *dims, **named)
+
+    def pinverse(self, rcond: builtins.float = 1e-15) -> Tensor:
+        """`linalg.pinv`."""
+        return ops_decompositions.pinverse(self, rcond)
 
     def positive(self) -> Tensor:
         """The tensor itself. RuntimeError for truth values."""
@@ -2111,6 +2322,18 @@ class Tensor(TensorMethods, public=True):
     def put_(self, index: Tensor, source: Tensor, accumulate: builtins.bool = False) -> Tensor:
         """In-place `put`."""
         return inplace(ops_flat_indexing.put, "put_", self, (index, source, accumulate,), {})
+
+    def qr(self, some: builtins.bool = True) -> Any:
+        """`linalg.qr`."""
+        return ops_decompositions.qr(self, some)
+
+    def quantile(self, q: Any, dim: builtins.int | None = None, keepdim: builtins.bool = False, *, interpolation: str = 'linear') -> Tensor:
+        """The value below which a fraction `q` of the elements lies (of all, or along `dim`), NaN where there is NaN.
+
+        q: a number or a vector of numbers in [0, 1]; a vector gives the result a new first axis. `interpolation` between two elements is
+        "linear", "lower", "higher", "midpoint" or "nearest". float32 and float64; RuntimeError in torch's words for the rest.
+        """
+        return ops_middles.quantile(self, q, dim, keepdim, interpolation=interpolation)
 
     def rad2deg(self) -> Any:
         """Radians to degrees."""
@@ -2563,6 +2786,10 @@ class Tensor(TensorMethods, public=True):
         """A copy of `input` with `src` in place of a slice along an axis."""
         return ops_scattering.slice_scatter(self, src, dim, start, end, step)
 
+    def slogdet(self) -> Any:
+        """`linalg.slogdet`."""
+        return ops_linear_systems.slogdet(self)
+
     def softmax(self, dim: builtins.int, dtype: Any = None) -> Tensor:
         """exp(input) / its sum along `dim`, without overflow. With `dtype` the input is cast first."""
         return ops_softmax.softmax(self, dim, dtype)
@@ -2682,6 +2909,10 @@ class Tensor(TensorMethods, public=True):
         """The sum along the axes in which `size` is shorter, so that it has that shape. RuntimeError unless `size` broadcasts to it."""
         return ops_reductions.sum_to_size(self, *size)
 
+    def svd(self, some: builtins.bool = True, compute_uv: builtins.bool = True) -> Any:
+        """(U, S, V) with A = U @ diag(S) @ V.T."""
+        return ops_decompositions.svd(self, some, compute_uv)
+
     def swapaxes(self, axis0: builtins.int, axis1: builtins.int) -> Tensor:
         """Two axes exchanged; a view."""
         return ops_shaping.swapaxes(self, axis0, axis1)
@@ -2782,6 +3013,10 @@ class Tensor(TensorMethods, public=True):
     def topk(self, k: builtins.int, dim: builtins.int = -1, largest: builtins.bool = True, sorted: builtins.bool = True) -> Any:
         """The k largest (or smallest) elements along an axis, in order, and where each of them was."""
         return ops_sorting.topk(self, k, dim, largest, sorted)
+
+    def trace(self) -> Tensor:
+        """The sum of a matrix's diagonal; integers in int64. RuntimeError for another rank."""
+        return ops_vector_products.trace(self)
 
     def transpose(self, dim0: builtins.int, dim1: builtins.int) -> Tensor:
         """Two axes exchanged; a view."""
@@ -2898,6 +3133,10 @@ class Tensor(TensorMethods, public=True):
     def var(self, dim: Any = None, unbiased: Any = None, keepdim: builtins.bool = False, *, correction: Any = None, axis: Any = None, keepdims: builtins.bool = False) -> Tensor:
         """Variance of all elements or along `dim`: the sum of squared distances from the mean over n - correction (1 by default)."""
         return ops_statistics.var(self, dim if axis is None else axis, unbiased, keepdim or keepdims, correction=correction)
+
+    def vdot(self, other: Tensor) -> Tensor:
+        """`dot`: all numbers are real."""
+        return ops_vector_products.vdot(self, other)
 
     def view(self, *shape: Any, **named: Any) -> Tensor:
         """The same elements in another shape, or their bytes as another dtype; a view. One length may be -1.
