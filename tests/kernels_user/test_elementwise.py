@@ -446,6 +446,15 @@ def test_check_finds_what_goes_wrong_at_edges():
         wrong.check()
 
 
+def test_check_asks_nothing_where_a_derivative_jumps_or_has_a_pole():
+    assert elementwise(lambda x: where(x > 0, 2.0 * x, -x) + jitgrad.floor(x), name="bent").check()
+    assert elementwise(lambda x, y: jitgrad.sqrt(abs(x * y) + 1), name="corner").check()
+    steep = elementwise(lambda x: x * 1e5, name="steep")
+    steep.partial("x")(lambda x: 2e5)  # wrong by as much as a step would be, but the same for every step
+    with pytest.raises(AssertionError, match=r"steep: d/dx at x=-1000\.0 is 200000"):
+        steep.check()
+
+
 def test_operands_of_any_name():
     f = elementwise(lambda grad, result, data: grad * result + data * data, name="exp")
     leaves = [tensor([2.0]), tensor([3.0]), tensor([5.0])]

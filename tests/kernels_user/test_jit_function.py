@@ -131,6 +131,19 @@ def test_a_number_as_output_is_a_0d_tensor_and_its_gradient_a_number():
     assert x.grad.tolist() == [12.0, 24.0]
 
 
+@pytest.mark.parametrize("dtype", [jitgrad.float32, jitgrad.float64])
+def test_a_number_that_backward_sees_again_keeps_its_dtype(dtype):
+    norm = jit_function(
+        lambda x: (np.sqrt((x * x).sum()), x.sum()),
+        lambda grad, x, y, total: grad * x / (y + (total - total)),
+        name="norm",
+    )
+    x = tensor([3.0, 4.0], dtype=dtype)
+    for _ in range(2):  # the first call and the following ones
+        (g,) = jitgrad.autograd.grad(norm(x), x)  # else a float32 gradient would come out as float64
+        assert (g.dtype, g.tolist()) == (dtype, pytest.approx([0.6, 0.8]))
+
+
 def test_0d_inputs_and_gradients_as_numbers():
     op = jit_function(lambda x: x[()] * x[()], lambda grad, x, out: 2.0 * grad * x[()], name="square")
     x = tensor(3.0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dis
 import linecache
 import re
 import traceback
@@ -11,9 +12,13 @@ from typing import Any, Final
 from .._core.errors import KernelError
 
 _COLOUR: Final = re.compile(r"\x1b\[[0-9;]*m")
-_PLACE: Final = re.compile(r"(?:at|resolving callee type.*at) (\S[^\n(]*) \((\d+)\)")
+_PLACE: Final = re.compile(r"(?:at|Raised from|resolving callee type.*at) (\S[^\n(]*) \((\d+)\)")
+_NAME: Final = re.compile(r"(?:name|attribute) '(\w+)'")
 _FILE: Final = re.compile(r'^File "([^"]+)", line (\d+)', re.MULTILINE)
 _SPECIFIC: Final = re.compile(r"(?:Numba)?\w*Error: (.+)")
+_INSIDE: Final = re.compile(
+    r" for '\$[^']*'|, defined at [^\n(]+ \(\d+\)|\.? Raised from .*"
+)  # names that only Numba knows
 _NOISE: Final = (
     "Failed in nopython mode pipeline",
     "Failed in full_array_analysis",
@@ -46,13 +51,19 @@ def definition(function: types.FunctionType) -> str:
 def place_of(text: str, function: types.FunctionType) -> str:
     """The innermost line of the user's source that a report of Numba names; else where the function is defined."""
     for path, number in _PLACE.findall(text):
-        if "numba/" not in path.replace("\\", "/") and not path.startswith("<"):
+        if "numba/" not in path.replace("\\", "/") and linecache.getline(path, int(number)):
             return line_of(path, int(number), _owner(function, path, int(number)))
+    missing = _NAME.findall(text)[:1]
+    for step in dis.get_instructions(function):
+        if [step.argval] == missing and step.positions is not None and step.positions.lineno:
+            return line_of(function.__code__.co_filename, step.positions.lineno, function.__name__)
     return definition(function)
 
 
 def _owner(function: types.FunctionType, path: str, number: int) -> str:
-    """The name of the function around a line, as far as one can tell from its indentation."""
+    """The name of the function around a line: the one at hand, or the nearest `def` above."""
+    if path == function.__code__.co_filename and number in {line for *_, line in function.__code__.co_lines()}:
+        return function.__name__
     for above in range(number, max(0, number - 400), -1):
         found = re.match(r"\s*def (\w+)", linecache.getline(path, above))
         if found:
@@ -63,7 +74,7 @@ def _owner(function: types.FunctionType, path: str, number: int) -> str:
 def reason_of(error: BaseException) -> str:
     """The one sentence of a report that says what is wrong."""
     text = _COLOUR.sub("", str(error))
-    specific = [found for found in _SPECIFIC.findall(text) if "No match" not in found]
+    specific = [found for found in _SPECIFIC.findall(text) if "No match" not in found and not found.startswith(_NOISE)]
     if READONLY in text:
         return next((found for found in specific if READONLY in found), READONLY)
     lines = [line.strip() for line in text.splitlines()]
@@ -73,6 +84,9 @@ def reason_of(error: BaseException) -> str:
         call = next((line.removeprefix(">>> ") for line in lines if line.startswith(">>> ")), "")
         detail = f": {specific[0]}" if specific else ""
         return f"Numba has no {call}{detail}" if call else first
+    first = _INSIDE.sub("", first)
+    if " " not in first:
+        return f"Numba does not know {first} here"
     return first if len(first) < 300 else first[:300] + " ..."
 
 

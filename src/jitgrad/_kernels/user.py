@@ -21,7 +21,7 @@ import numpy as np
 from .._core.errors import KernelError
 from .._core.settings import settings
 from .captures import Function, Unknown, digest, plain_function, recursive, relinked, tie
-from .reasons import READONLY, compile_error, place_in_traceback, write_error
+from .reasons import READONLY, compile_error, definition, place_in_traceback, write_error
 from .registry import COMPILED
 
 Entry = Callable[..., Any]
@@ -106,7 +106,7 @@ def _attempts(
     spelled = ", ".join(map(str, arguments))
 
     def attempt(writable: frozenset[int], wrote: frozenset[int], trusted: bool) -> Compiled:
-        types = tuple(_numba_type(argument, place in writable) for place, argument in enumerate(arguments))
+        types = tuple(_numba_type(argument, place in writable, plain) for place, argument in enumerate(arguments))
         return _compile(function, plain, types, nogil, wrote, trusted)
 
     try:
@@ -243,7 +243,7 @@ def uncompiled(function: Function, arguments: Sequence[Argument], mutates: froze
     return call
 
 
-def _numba_type(argument: Argument, writable: bool) -> Any:
+def _numba_type(argument: Argument, writable: bool, function: Function) -> Any:
     import numba
 
     if argument.dtype is not None:
@@ -252,8 +252,8 @@ def _numba_type(argument: Argument, writable: bool) -> Any:
         return numba.typeof(argument.value)
     except ValueError:
         raise KernelError(
-            f"argument '{argument.name}' is a {type(argument.value).__name__}, which Numba has no type for: pass a tensor, a number, "
-            "a bool, a string or a tuple of those"
+            f"argument '{argument.name}' is of type {type(argument.value).__name__}, which Numba has no type for: pass a tensor, a number, "
+            f"a bool, a string or a tuple of such numbers, bools and strings{definition(function)}"
         ) from None
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import inspect
+import sys
+import types
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -16,11 +18,26 @@ Function = Callable[..., Any]
 
 
 def python_function(function: Any, role: str) -> Any:
-    """The Python function behind what the user gave. TypeError for anything else."""
+    """The Python function behind what the user gave. TypeError for anything else, and for methods, whose `self` no kernel can read."""
     plain = plain_function(function)
     if plain is None:
-        raise TypeError(f"{role} must be a Python function or one made by numba.njit, not {type(function).__name__}")
+        what = (
+            f"the method {function.__qualname__}" if isinstance(function, types.MethodType) else type(function).__name__
+        )
+        raise TypeError(f"{role} must be a Python function or one made by numba.njit, not {what}")
+    owner = plain.__qualname__.rpartition(".")[0]
+    if owner and not owner.endswith("<locals>") and plain.__code__.co_varnames[:1] in (("self",), ("cls",)):
+        raise TypeError(
+            f"{role} must be a function, not the method {plain.__qualname__}: define it outside of the class, and hand over what it reads "
+            f"of {plain.__code__.co_varnames[0]}{definition(plain)}"
+        )
     return plain
+
+
+def global_name(op: Any) -> str:
+    """What an op is called in its module, by which pickle finds it again; its qualified name where the module has it under no name."""
+    scope: dict[str, Any] = getattr(sys.modules.get(op.__module__), "__dict__", {})
+    return next((name for name, value in scope.items() if value is op), op.__wrapped__.__qualname__)
 
 
 def parameters_of(function: Any) -> tuple[inspect.Parameter, ...]:

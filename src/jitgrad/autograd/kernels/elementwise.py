@@ -25,7 +25,7 @@ from ..._ops.maps import Bound, Elementwise
 from ..._tensor.base import TensorBase
 from ..._tensor.inplace import inplace
 from .check import check_edges
-from .contract import python_function
+from .contract import global_name, python_function
 from .quick import Quick, quick_of
 from .several import Together, call_together
 from .source import source_of
@@ -91,6 +91,9 @@ class ElementwiseFunction:
 
     def __repr__(self) -> str:
         return f"<elementwise {self.name}({', '.join((*self._signature.operands, *self._signature.params, *self._signature.statics))})>"
+
+    def __reduce__(self) -> str:
+        return global_name(self)
 
     # ---- declaration
     def partial(self, name: str) -> Callable[[Any], Any]:

@@ -24,7 +24,7 @@ from ..._tensor.elementwise import counter_of, recording
 from ..._tensor.saved import pack
 from ..._tensor.views import edge_of, mark_inference
 from .arguments import bind, prepare, signature_key
-from .contract import Contract, Function, python_function
+from .contract import Contract, Function, global_name, python_function
 from .mutation import before_writing, link_written, write_back
 from .outcome import number
 from .plan import Plan
@@ -67,6 +67,9 @@ class JitFunction:
 
     def __repr__(self) -> str:
         return f"<jit_function {self.name}({', '.join(self._contract.names)})>"
+
+    def __reduce__(self) -> str:
+        return global_name(self)
 
     # ---- declaration
     def backward(self, function: Function) -> Function:

@@ -77,10 +77,20 @@ def output_array(value: Any, given: Given, inputs: Sequence[Any], function: Any,
     return own(np.asarray(value), given, inputs)
 
 
+def is_narrow(given: Given) -> bool:
+    """Whether a value is a number of a dtype that Python's numbers don't have."""
+    return given.kind == "number" and given.dtype is not None and given.dtype.char not in "dl?"
+
+
+def number(value: Any, given: Given) -> Any:
+    """A returned number as backward gets it: in its dtype."""
+    return value if given.dtype is None or not is_narrow(given) else given.dtype.type(value)
+
+
 def scratch(value: Any, given: Given, others: Sequence[Any]) -> Any:
     """A value kept for backward: an array of its own in C order, all else as it is."""
     if given.kind != "array":
-        return value
+        return number(value, given)
     return own(value, Given("array", given.dtype, given.ndim, False, given.ordered), others)
 
 

@@ -15,7 +15,18 @@ from ..._kernels.reasons import definition, place_in_traceback
 from ..._kernels.user import Argument, Compiled, Given, compile_function, uncompiled
 from .contract import Contract, python_function
 from .node import BY_ARITY, KernelNode, ManyEdges, make_class
-from .outcome import Array, as_tuple, given_of, gives_of, gradient_array, output_array, scratch, separate
+from .outcome import (
+    Array,
+    as_tuple,
+    given_of,
+    gives_of,
+    gradient_array,
+    is_narrow,
+    number,
+    output_array,
+    scratch,
+    separate,
+)
 
 FLOATS: Final = frozenset("fd")
 
@@ -55,6 +66,7 @@ class Plan:
         self.number = one is not None and one.kind == "number"
         self.simple = gives is not None and self.is_simple(gives)
         self.bare = self.simple and not self.forward.several and not self.number
+        self.narrow = tuple((k, given) for k, given in enumerate(gives or ()) if is_narrow(given))
         self.scratch_arrays = tuple(k for k, given in enumerate(gives or ()) if k and given.kind == "array")
         self.dtype = one.dtype if one is not None and one.dtype is not None else np.dtype(np.float64)
         self.kept_outputs = 1 if self.simple else 0  # how many of the saved results are outputs
@@ -91,7 +103,10 @@ class Plan:
                 for place, (value, given) in enumerate(zip(values[:wanted], gives, strict=False))
             ]
         )
-        kept = [out if given.kind == "array" else value for out, value, given in zip(outs, values, gives, strict=False)]
+        kept = [
+            out if given.kind == "array" else number(value, given)
+            for out, value, given in zip(outs, values, gives, strict=False)
+        ]
         others = [*call, *outs]
         kept += [scratch(value, given, others) for value, given in zip(values[wanted:], gives[wanted:], strict=True)]
         self.kept_outputs = wanted

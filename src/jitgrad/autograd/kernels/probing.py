@@ -143,12 +143,22 @@ def slopes(function: Callable[[Array], float], at: Array, limit: int = 64) -> It
     picked = range(count) if count <= limit else np.unique(np.linspace(0, count - 1, limit).astype(int))
     here = function(at)
     for k in picked:
-        moved = at.copy()
-        step = 1e-6 * max(1.0, abs(float(at.flat[k])))
-        moved.flat[k] = at.flat[k] + step
-        right = (function(moved) - here) / step
-        moved.flat[k] = at.flat[k] - step
-        yield int(k), (here - function(moved)) / step, right
+        yield int(k), *two_slopes(function, at, int(k), here, 1e-6)
+
+
+def two_slopes(function: Callable[[Array], float], at: Array, k: int, here: float, step: float) -> tuple[float, float]:
+    """The slopes of a number to the left and to the right, by one element."""
+    moved = at.copy()
+    step *= max(1.0, abs(float(at.flat[k])))
+    moved.flat[k] = at.flat[k] + step
+    right = (function(moved) - here) / step
+    moved.flat[k] = at.flat[k] - step
+    return (here - function(moved)) / step, right
+
+
+def jumps(function: Callable[[Array], float], at: Array, k: int, slope: float) -> bool:
+    """Whether a number jumps, so that its slopes, which were up to `slope`, grow as the step gets smaller."""
+    return max(map(abs, two_slopes(function, at, k, function(at), 1e-6 / 16))) >= 4 * slope + 1.0
 
 
 def smaller(case: Case) -> Iterator[Case]:

@@ -11,7 +11,7 @@ from ..._expr.foreign import add_atom, called
 from ..._kernels import opaque
 from ..._kernels.captures import all_reads, changed, plain_function
 from ..._kernels.reasons import definition
-from .contract import parameters_of, python_function
+from .contract import global_name, parameters_of, python_function
 from .tracing import call_traced
 from .words import traced_copy
 
@@ -24,7 +24,7 @@ class ScalarFunction:
     traceable = True
 
     def __init__(self, function: Any, partials: Sequence[Function | None] | None) -> None:
-        self.py_func = python_function(function, "a scalar function")
+        self.py_func = self.__wrapped__ = python_function(function, "a scalar function")
         self.__name__, self.__doc__, self.__module__ = (
             self.py_func.__name__,
             self.py_func.__doc__,
@@ -61,6 +61,9 @@ class ScalarFunction:
 
     def __repr__(self) -> str:
         return f"<scalar_function {self.__name__}>"
+
+    def __reduce__(self) -> str:
+        return global_name(self)
 
     def _rule(self, place: int) -> Callable[..., Expr]:
         """The partial by one argument: traced when a derivative is wanted, with the values that it reads now."""
