@@ -26,11 +26,12 @@ _HISTORY: Final = (
 class Version:
     """The number of writes to one storage, and when the latest of them happened."""
 
-    __slots__ = ("count", "history", "last", "maker")
+    __slots__ = ("computed", "count", "history", "last", "maker")
 
     def __init__(self) -> None:
         self.count = 0
         self.last = 0
+        self.computed = False  # the storage belongs to a result, and a tensor without history is over it, too
         self.maker: Any = None  # a weak reference to the edge of the tensor since it was last written to, for messages
         self.history: deque[int] = deque(maxlen=_HISTORY)
 

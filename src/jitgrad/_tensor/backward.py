@@ -12,6 +12,7 @@ from .._engine import fast, modes
 from .._engine.node import LEAF, Node, target
 from .._engine.reentry import run_at_depth
 from .._engine.run import Run
+from .._engine.shown import SHOWN, verify_all
 from .._ops import joining
 from .base import TensorBase, wrap
 from .edges import GradientEdge
@@ -27,6 +28,8 @@ def backward_plain(tensor: Any, gradient: Any, keep: bool) -> bool:
 
     Returns whether it was.
     """
+    if SHOWN:
+        verify_all()
     edge = tensor.fn
     meta = tensor.meta
     if edge is None or tensor.rare is not None or modes.SPECIAL or edge.number == LEAF or edge.rare is not None:
@@ -113,6 +116,8 @@ def grad(outputs: Any, inputs: Any, grad_outputs: Any = None, retain_graph: bool
 # ---- runs
 def start(run: Run, seeds: Sequence[tuple[Node, int, Any]]) -> dict[int, Any]:
     """Run, on another stack where backwards are nested so deep that this one might not suffice."""
+    if SHOWN:
+        verify_all()
     found: dict[int, Any] = run_at_depth(lambda: run(seeds))
     return found
 

@@ -15,6 +15,7 @@ from .._core.meta import meta_of
 from .._core.shapes import Size
 from .._engine import hooks, modes
 from .._engine.node import LEAF, target
+from .._engine.shown import show
 from . import backward as runs
 from .base import AccumulateGrad, TensorBase, grad_fn_of, own_rare, settle, version_of, wrap
 from .gradients import check_grad, hooks_of
@@ -161,6 +162,8 @@ class TensorMethods(MemoryMethods):
             own_rare(result).inference = True
         else:
             result.vc = version_of(self)
+            if self.fn is not None and self.fn.number != LEAF:
+                result.vc.computed = True
         return result
 
     def detach_(self) -> Any:
@@ -214,6 +217,8 @@ class TensorMethods(MemoryMethods):
         if self.requires_grad and not force:
             raise RuntimeError("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.")
         observe(self, "numpy()")
+        if (self.vc is not None and self.vc.computed) or (self.fn is not None and self.fn.number != LEAF):
+            return show(self.array, version_of(self))
         return self.array
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:

@@ -178,7 +178,7 @@ class Function(metaclass=FunctionMeta):
             output.fn = node
             if ctx.to_save is not None:
                 ctx._keep(node)
-            if getrefcount(output) > ALONE + (ctx._kept is not None):  # somebody else refers to it: `ctx.y = output`, perhaps
+            if getrefcount(output) > ALONE:  # somebody else refers to it: `ctx.y = output`, perhaps
                 ctx._hide_outputs((output,), node)
             return output
         return cls._finish(node, ctx, args, output)
