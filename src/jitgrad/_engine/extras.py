@@ -25,8 +25,8 @@ class NodeExtras:
     changed; `metadata` is the user's.
     """
 
-    __slots__ = ("__weakref__", "_guard", "accumulated", "after", "before", "metadata", "origin", "packed", "parent", "retain", "seals",
-                 "tensor", "traceback")  # fmt: skip
+    __slots__ = ("__weakref__", "_guard", "accumulated", "after", "before", "duals", "metadata", "origin", "packed", "parent", "retain",
+                 "seals", "tensor", "traceback")  # fmt: skip
 
     def __init__(self) -> None:
         self.before: OrderedDict[int, Hook] = OrderedDict()
@@ -35,6 +35,7 @@ class NodeExtras:
         self.tensor: dict[int, OrderedDict[int, Hook]] = {}
         self.retain: dict[int, list[Callable[[Any], None]]] = {}
         self.metadata: dict[Any, Any] = {}
+        self.duals: dict[Any, Any] = {}  # tangents of saved values, in forward mode
         self.packed: dict[str, Any] = {}  # saved values that went through hooks after the op was recorded
         self.traceback: Any = None  # where the op was called, noted in anomaly mode
         self.parent: Any = None  # the node that was running then

@@ -27,6 +27,10 @@ class _Local(threading.local):
     tracer: Any = None  # what records this thread's calls for the compiler
     saved_hooks: tuple[Any, ...] = ()
     saved_hooks_disabled: str | None = None
+    level: Any = None  # the innermost level of forward mode, which every op call goes through
+    hidden: Any = None  # that level, as long as forward mode is switched off
+    without_tangents = False
+    context: Any = None  # a list for the context of the next call of a custom Function
     before_write: Any = None  # called with a tensor that is about to be written to
 
 
@@ -66,6 +70,16 @@ def set_inference(on: bool) -> bool:
     return was
 
 
+def set_tangents(on: bool) -> bool:
+    """Switch forward mode in this thread; returns what it was."""
+    local = LOCAL
+    was = not local.without_tangents
+    if was is not on:
+        local.level, local.hidden = local.hidden, local.level
+        local.without_tangents = not on
+    return was
+
+
 def set_anomaly(settings: Any) -> None:
     """Switch anomaly mode in this thread: its settings, or None."""
     enter_special((settings is not None) - (LOCAL.anomaly is not None))
@@ -77,22 +91,27 @@ def tracer() -> Any:
     return LOCAL.tracer if SPECIAL else None
 
 
-State = tuple[bool, bool, Any, tuple[Any, ...], str | None]
-FRESH: State = (True, False, None, (), None)
+def followed() -> bool:
+    """Whether the compiler or forward mode follows this thread's calls op by op, a backward's too."""
+    return bool(SPECIAL) and (LOCAL.tracer is not None or LOCAL.level is not None)
+
+
+State = tuple[bool, bool, Any, tuple[Any, ...], str | None, Any]
+FRESH: State = (True, False, None, (), None, None)
 
 
 def snapshot() -> State:
     """This thread's modes, for another thread that works on its behalf."""
     local = LOCAL
-    return local.grad, local.inference, local.anomaly, local.saved_hooks, local.saved_hooks_disabled
+    return local.grad, local.inference, local.anomaly, local.saved_hooks, local.saved_hooks_disabled, local.level
 
 
 def restore(state: State) -> None:
     """Give this thread the modes of a snapshot."""
-    grad, inference, anomaly, saved_hooks, disabled = state
+    grad, inference, anomaly, saved_hooks, disabled, level = state
     local = LOCAL
     set_grad(grad)
     set_inference(inference)
     set_anomaly(anomaly)
-    enter_special(len(saved_hooks) - len(local.saved_hooks))
-    local.saved_hooks, local.saved_hooks_disabled = saved_hooks, disabled
+    enter_special(len(saved_hooks) - len(local.saved_hooks) + (level is not None) - (local.level is not None))
+    local.saved_hooks, local.saved_hooks_disabled, local.level = saved_hooks, disabled, level

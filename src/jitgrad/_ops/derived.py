@@ -41,6 +41,8 @@ class Map:
     alone, so that it takes no gradient from them.
     """
 
+    is_view = variadic = False
+
     def __init__(self, name: str, node: str, inputs: tuple[str, ...], params: tuple[str, ...], output: Expr, *,
                  conditions: frozenset[str] = frozenset(), keep_result: bool = False,
                  explicit: dict[str, Expr] | None = None, edges: Sequence[str] | None = None, refuses: str = "",
@@ -126,10 +128,32 @@ class Map:
         held = f"{RESULT}{self.order}"  # this Map's result is an ordinary input of its derivative
         inputs = (self.incoming, *(held if name == RESULT else name for name in self.saves[place]))
         output = substitute(self.cotangents[place], {var(RESULT): var(held)})
+        # linear in the gradient, also where a gradient of zero is handed through as it is: never derived from that choice
+        factor = substitute(self.partials[place], {var(RESULT): var(held)})
         name = f"{self.name}_backward_{self.inputs[self.differentiable[place]]}"
         node = self.node.removesuffix("0") + "Backward0"
         return Map(name, node, inputs, self.params, output, conditions=self.conditions & set(inputs), order=self.order + 1,
-                   edges=[self.incoming] if self.masks else None)  # fmt: skip
+                   explicit={self.incoming: factor}, edges=[self.incoming] if self.masks else None)  # fmt: skip
+
+    @functools.cache  # noqa: B019
+    def push(self, needs: tuple[bool, ...]) -> Map:
+        """The tangent of the output, a Map over the tangents of the needed inputs and what their partials read."""
+        held = f"{RESULT}{self.order}"
+        names: list[str] = []
+        explicit: dict[str, Expr] = {}
+        total: Expr | None = None
+        for place, need in enumerate(needs):
+            if need:
+                name = f"tangent{self.order}_{self.inputs[self.differentiable[place]]}"
+                names.append(name)
+                term = times(var(name), self.partials[place], {var(RESULT): self.output})
+                total = term if total is None else total + term
+                explicit[name] = substitute(self.partials[place], {var(RESULT): var(held)})
+        output = substitute(const(0.0) if total is None else total, {var(RESULT): var(held)})
+        inputs = (*names, *(held if name == RESULT else name for name in self.saved(needs)))
+        tag = "_".join(self.inputs[self.differentiable[place]] for place, need in enumerate(needs) if need)
+        return Map(f"{self.name}_tangent_{tag}", self.node, inputs, self.params, output, conditions=self.conditions & set(inputs),
+                   explicit=explicit, edges=names if self.masks else None, order=self.order + 1)  # fmt: skip
 
     def __repr__(self) -> str:
         return f"<map {self.name}({', '.join((*self.inputs, *self.params))})>"

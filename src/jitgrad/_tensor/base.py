@@ -31,11 +31,12 @@ class Rare:
     view came about, which decides whether it may be written to; `seen` is the version at which `fn` was last right.
     """
 
-    __slots__ = ("base", "creation", "grad", "inference", "replay", "retains", "seen")
+    __slots__ = ("base", "creation", "dual", "grad", "inference", "replay", "retains", "seen")
 
     def __init__(self) -> None:
         self.base: Any = None
         self.replay: Any = None
+        self.dual: Any = None  # tangents of forward mode
         self.creation: str | None = None
         self.grad: Any = None
         self.inference = False
@@ -277,8 +278,11 @@ class AccumulateGrad(Node):
                 self.grad = held + grad
             else:
                 self.check_held(held)
-                np.add(held.array, grad.array, out=held.array)
-                held._bump()
+                if modes.SPECIAL and modes.LOCAL.level is not None:
+                    held.add_(grad)
+                else:
+                    np.add(held.array, grad.array, out=held.array)
+                    held._bump()
             if modes.SPECIAL and modes.LOCAL.tracer is not None:
                 modes.LOCAL.tracer.accumulated(self, held, grad)
 

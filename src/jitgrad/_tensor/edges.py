@@ -1,10 +1,11 @@
-"""`GradientEdge`: a place in the graph where a gradient is computed, without the tensor that led there."""
+"""`GradientEdge`: a place in the graph where a gradient is computed, without the tensor that led there; where edges lead."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from .._engine.node import Node, target
+from .._engine.node import LEAF, Node, target
 from .views import edge_of
 
 
@@ -25,3 +26,18 @@ def get_gradient_edge(tensor: Any) -> GradientEdge:
     if edge is None:
         raise RuntimeError("It is not possible to get the gradient edge for a Tensor that does not require gradients")
     return GradientEdge(*target(edge))
+
+
+def leads_elsewhere(edge: Any, is_own: Callable[[Any], bool]) -> bool:
+    """Whether a history leads to any leaf that is not one's own."""
+    seen: set[Any] = {edge}
+    todo = [edge]
+    while todo:
+        node = todo.pop()
+        if node.number == LEAF and not is_own(node):
+            return True
+        for below in node.edges():
+            if below is not None and below not in seen:
+                seen.add(below)
+                todo.append(below)
+    return False

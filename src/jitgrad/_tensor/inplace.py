@@ -83,6 +83,8 @@ def shadow(tensor: Any) -> Any:
     copy.vc, copy.rare = Version(), copy.rare or ODD
     if modes.SPECIAL and modes.LOCAL.tracer is not None:
         modes.LOCAL.tracer.same(copy, tensor)
+    if modes.SPECIAL and modes.LOCAL.level is not None:
+        modes.LOCAL.level.copied(copy, tensor)
     return copy
 
 
@@ -139,6 +141,8 @@ def store(tensor: Any, result: Any) -> None:
     np.copyto(tensor.array, result.array, casting="unsafe")
     if modes.SPECIAL and modes.LOCAL.tracer is not None:
         modes.LOCAL.tracer.written(tensor, result)
+    if modes.SPECIAL and modes.LOCAL.level is not None:
+        modes.LOCAL.level.stored(tensor, result)
     inference = tensor.rare is not None and tensor.rare.inference
     if not inference:
         tensor._bump()
@@ -198,6 +202,8 @@ def inplace_view(function: Function, name: str, tensor: Any, args: tuple[Any, ..
     """Let a tensor become a view of itself (`t_`, `squeeze_`): another shape over the same memory."""
     check_writable(tensor, name)
     result = function(tensor, *args, **named)
+    if modes.SPECIAL and modes.LOCAL.level is not None:
+        modes.LOCAL.level.became(tensor, result)
     tensor.array = result.array
     if result.fn is not None:
         tensor.fn = renamed(result.fn)

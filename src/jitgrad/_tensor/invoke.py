@@ -24,6 +24,8 @@ from .views import edge_of
 def invoke(op: Any, inputs: tuple[Any, ...], statics: tuple[Any, ...] = ()) -> Any:
     """Call an op on tensors. `inputs` has an entry, or None, per input of the op; `statics` its other arguments."""
     if modes.SPECIAL:
+        if modes.LOCAL.level is not None:
+            return modes.LOCAL.level.call(op, inputs, statics)
         if modes.LOCAL.tracer is not None:
             return modes.LOCAL.tracer.call(CALLS[type(op)], op, inputs, statics)
         if interception.LOCAL.call is not None:

@@ -174,6 +174,8 @@ class TensorMethods(MemoryMethods):
                                "these gradients. To fix this error, please refer to the Optimizer.zero_grad() function in "
                                "torch/optim/optimizer.py as a solution.")  # fmt: skip
         held = self._grad_slot()
+        if self.rare is not None:
+            self.rare.dual = None
         self.fn = None
         self._set_grad_slot(held)
         return self
@@ -320,7 +322,8 @@ class TensorMethods(MemoryMethods):
             name = None if fn is None else fn.name().rpartition("::")[2]
         except RuntimeError:  # a view whose history can't be told
             name = "Invalid"
-        return tensor_str(self.array, self.meta.kind, self.requires_grad, name)
+        tangent = modes.LOCAL.level.of(self) if modes.SPECIAL and modes.LOCAL.level is not None else None
+        return tensor_str(self.array, self.meta.kind, self.requires_grad, name, tangent=None if tangent is None else f"{tangent}")
 
     def __dir__(self) -> list[str]:
         return sorted({*object.__dir__(self)})

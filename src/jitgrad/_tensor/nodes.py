@@ -21,7 +21,7 @@ from .._engine.versions import Version
 from .._ops.derived import cast
 from .._ops.kinds import Dispatch, General
 from .._ops.reductions import total, totals
-from .base import wrap
+from .base import own_rare, wrap
 from .fields import Fields
 from .saved import Packed, PackedValues, torch_name, unpacked
 
@@ -99,6 +99,10 @@ class Recorded(Fields, Node):
     def edges(self) -> Sequence[Node | None]:
         return self._edges
 
+    def set_edges(self, edges: Sequence[Node | None]) -> None:
+        """Let the inputs' gradients go elsewhere."""
+        self._edges = tuple(edges)
+
     def saved(self) -> dict[str, Any]:
         """The saved arrays, after the check that nobody wrote to them."""
         saved: Any = self._saved
@@ -168,7 +172,7 @@ class Recorded(Fields, Node):
     def call(self, grads: tuple[Any, ...], keep: bool, create_graph: bool) -> Sequence[Any]:
         if all(grad is None for grad in grads):
             return (None,) * len(self._edges)
-        if create_graph or modes.tracer() is not None:
+        if create_graph or modes.followed():
             return self.pull_recorded(list(grads))
         arrays = [None if grad is None else contiguous(grad.array) for grad in grads]
         return [None if part is None else wrap(np.asarray(part)) for part in self.pull(arrays)]
@@ -189,6 +193,8 @@ class Recorded(Fields, Node):
         tensor = wrap(array, edge)
         if edge is not None:
             tensor.vc = edge.vc
+        if self.rare is not None and name in self.rare.duals:
+            own_rare(tensor).dual = self.rare.duals[name]
         return tensor
 
     def output_meta(self, index: int) -> Meta | None:

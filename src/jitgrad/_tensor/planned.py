@@ -69,7 +69,7 @@ class PlannedNode(SlotFields, Node):
             return (None,) * self.arity
         if self.rare is not None and self.rare.packed:
             return self.call_unpacked(grads, keep, create_graph)  # type: ignore[no-any-return]
-        if not create_graph and modes.tracer() is None:
+        if not create_graph and not modes.followed():
             array = contiguous(grad.array)  # a name of its own, so that `apply` does not take it for unshared
             results = self.apply(array, True)
             return [None if part is None else wrap(part) for part in (results if isinstance(results, tuple) else (results,))]

@@ -70,7 +70,7 @@ class AllNode(PlannedNode):
         (grad,) = grads
         if grad is None:
             return (None,)
-        if not create_graph and modes.tracer() is None:
+        if not create_graph and not modes.followed():
             return [wrap(self.apply(contiguous(grad.array), True))]
         op: Any = self.op
         return Dispatch.invoke(op.transposed, (grad,), (AdjointCall(op, (self.e0.meta,), (True,), (None,), {}, (True,)),))  # type: ignore[no-any-return]

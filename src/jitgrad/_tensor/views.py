@@ -229,6 +229,9 @@ def spread_recorded(geometry: Geometry, tensor: Any) -> Any:
 
 def _linked(kind: Any, geometry: Geometry, tensor: Any, array: Array) -> Any:
     result = wrap(array)
+    if modes.SPECIAL and modes.LOCAL.level is not None:
+        remake = spread_recorded if kind is SpreadBackward0 else part_recorded
+        modes.LOCAL.level.applied(lambda tangent: remake(geometry, tangent), tensor, result)
     if tensor.fn is not None and modes.grad_enabled():
         result.fn = strided_node(kind, geometry, (tensor.fn,), result.meta)
     return result

@@ -36,7 +36,8 @@ class WriteMethods(NewMethods):
             if not isinstance(other, NUMBER_TYPES):
                 raise argument_error("copy_", "other", 1, "Tensor", other)
             other = wrap(np.asarray(other))
-        if modes.grad_enabled() and (edge_of(self) is not None or edge_of(other) is not None):
+        dual = modes.SPECIAL and modes.LOCAL.level is not None
+        if dual or (modes.grad_enabled() and (edge_of(self) is not None or edge_of(other) is not None)):
             return inplace(casts.copied, "copy_", self, (other,), {})
         check_writable(self, "copy_")
         check_overlap(self, other)

@@ -21,7 +21,7 @@ from .gradcheck import gradcheck, gradgradcheck
 from .variable import Variable
 
 if TYPE_CHECKING:
-    from . import functional, graph
+    from . import forward_ad, functional, graph
 
 __all__ = [
     "Function",
@@ -31,6 +31,7 @@ __all__ = [
     "backward",
     "detect_anomaly",
     "enable_grad",
+    "forward_ad",
     "function",
     "functional",
     "grad",
@@ -46,7 +47,7 @@ __all__ = [
     "set_multithreading_enabled",
 ]
 
-_LATE = ("functional", "graph")  # what few programs use costs `import jitgrad` nothing
+_LATE = ("forward_ad", "functional", "graph")  # what few programs use costs `import jitgrad` nothing
 
 
 def __getattr__(name: str) -> ModuleType:

@@ -12,8 +12,9 @@ import inspect
 import warnings
 from collections.abc import Callable
 from sys import getrefcount
-from typing import Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
+from .._core.late import LateModule
 from .._engine import anomaly, modes, versions
 from .._engine.node import Node, next_number
 from .._tensor.base import TensorBase, wrap
@@ -21,6 +22,11 @@ from .._tensor.views import edge_of
 from ._context import FunctionCtx
 from ._node import BackwardCFunction
 from ._outputs import among, link_all, unlink_all
+
+if TYPE_CHECKING:
+    from . import _tangents
+else:
+    _tangents = LateModule("jitgrad.autograd._tangents")
 
 ALONE: Final = 2  # what `getrefcount` says of an object that one local variable refers to
 
@@ -125,19 +131,19 @@ class Function(metaclass=FunctionMeta):
         """Call the Function on tensors and other values, and record it where a tensor takes a gradient."""
         if kwargs or cls._defaults:
             args = cls._positional(args, kwargs)
+        if modes.SPECIAL and modes.LOCAL.level is not None:
+            return _tangents.apply_dual(cls, args)
         edges: list[Node | None] = []
         needs: list[bool] = []
         tensors: list[bool] = []
         for x in args:
-            if isinstance(x, TensorBase):
-                fn = x.fn if x.rare is None else edge_of(x)
+            is_tensor = isinstance(x, TensorBase)
+            fn = (x.fn if x.rare is None else edge_of(x)) if is_tensor else None
+            if is_tensor:
                 edges.append(fn)
-                needs.append(fn is not None)
-                tensors.append(True)
-            else:
-                needs.append(False)
-                tensors.append(False)
-        ctx = FunctionCtx()
+            needs.append(fn is not None)
+            tensors.append(is_tensor)
+        ctx = _tangents.fresh_context(FunctionCtx) if modes.SPECIAL else FunctionCtx()
         ctx.needs_input_grad = tuple(needs)
         local = modes.LOCAL
         was = local.grad

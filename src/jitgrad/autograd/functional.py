@@ -11,6 +11,7 @@ from typing import Any
 
 from .._engine import modes
 from .._ops import joining
+from . import forward_ad
 from ._functional_checks import (
     Tensors,
     as_tensors,
@@ -73,7 +74,7 @@ def jvp(func: Function, inputs: Any, v: Any = None, create_graph: bool = False, 
     return unpacked(without_history(outputs, create_graph), several_out), unpacked(without_history(product, create_graph), several_out)
 
 
-def check_strategy(strategy: str, create_graph: bool, strict: bool, vectorize: bool) -> None:
+def check_strategy(strategy: str, create_graph: bool, strict: bool) -> None:
     """What `jacobian` does not combine."""
     if strategy not in ("forward-mode", "reverse-mode"):
         raise AssertionError('Expected strategy to be either "forward-mode" or "reverse-mode". Hint: If your function has more outputs than '
@@ -85,23 +86,49 @@ def check_strategy(strategy: str, create_graph: bool, strict: bool, vectorize: b
         if strict:
             raise RuntimeError('torch.autograd.functional.jacobian: `strict=True` and `strategy="forward-mode"` are not supported together (yet). '
                                'Please either set `strict=False` or `strategy="reverse-mode"`.')  # fmt: skip
-        if not vectorize:
-            raise NotImplementedError("Computing Jacobian using forward-AD or forward-over-reverse Hessian isonly implemented for `vectorize=True`.")
+
+
+def forward_jacobian(func: Function, inputs: Any, vectorize: bool) -> Any:
+    """The Jacobian column by column, by forward mode: `func` is called once for each element of the inputs."""
+    several_in, given = as_tensors(inputs, "inputs", "jacobian")
+    if not vectorize:
+        raise NotImplementedError("Computing Jacobian using forward-AD or forward-over-reverse Hessian isonly implemented for `vectorize=True`.")
+    several_out = False
+    found: list[Tensors] = []  # for each input the Jacobians of all outputs
+    for which, x in enumerate(given):
+        columns: list[Tensors] = []
+        primals: Tensors = ()
+        for place in range(x.numel()):
+            with forward_ad.dual_level():
+                tangents = [zeros_like(y) for y in given]
+                tangents[which].array.reshape(-1)[place] = 1
+                several_out, outputs = as_tensors(func(*map(forward_ad.make_dual, given, tangents)), "outputs", "None")
+                pairs = [forward_ad.unpack_dual(y) for y in outputs]
+                primals = tuple(primal for primal, _ in pairs)
+                columns.append(tuple(zeros_like(primal) if tangent is None else tangent for primal, tangent in pairs))
+        if not columns:
+            several_out, primals = as_tensors(func(*given), "outputs", "None")
+        found.append(tuple(joining.stack([column[k] for column in columns], -1).reshape((*y.meta.shape, *x.meta.shape)) if columns
+                           else y.new_zeros((*y.meta.shape, *x.meta.shape)) for k, y in enumerate(primals)))  # fmt: skip
+    return unpacked(tuple(unpacked(row, several_in) for row in zip(*found, strict=True)), several_out)
 
 
 def jacobian(func: Function, inputs: Any, create_graph: bool = False, strict: bool = False, vectorize: bool = False,
              strategy: str = "reverse-mode") -> Any:  # fmt: skip
     """The Jacobian of `func`: for an output of shape A and an input of shape B a tensor of shape A + B.
 
-    For several inputs a tuple with one per input, for several outputs a tuple of those. It is computed row by row; `strategy` is
-    checked as torch does and changes nothing else, `vectorize` lets each row start from all outputs, with zeros for all but one.
+    For several inputs a tuple with one per input, for several outputs a tuple of those. It is computed row by row;
+    `vectorize` lets each row start from all outputs, with zeros for all but one. With `strategy="forward-mode"`, which needs
+    `vectorize=True`, it is computed column by column, by forward mode.
 
     >>> import jitgrad
     >>> jitgrad.autograd.functional.jacobian(lambda x: x * x, jitgrad.tensor([1.0, 2.0]))
     tensor([[2., 0.],
             [0., 4.]])
     """
-    check_strategy(strategy, create_graph, strict, vectorize)
+    check_strategy(strategy, create_graph, strict)
+    if strategy == "forward-mode":
+        return forward_jacobian(func, inputs, vectorize)
     with enable_grad():
         several_in, given = as_tensors(inputs, "inputs", "jacobian")
         given = fresh_inputs(given, create_graph, True)
@@ -159,6 +186,8 @@ def hessian(func: Function, inputs: Any, create_graph: bool = False, strict: boo
         raise AssertionError('Expected strategy to be either "forward-mode" or "reverse-mode".')
 
     def gradient(*args: Any) -> Tensors:
+        if outer_jacobian_strategy == "forward-mode":
+            args = tuple(x.requires_grad_() for x in args)
         found: Tensors = jacobian(lambda *xs: single_output(func(*xs), "hessian", strict).squeeze(), args, create_graph=True)
         check_depends(found, "jacobian", strict)
         return found

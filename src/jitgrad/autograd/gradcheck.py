@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .._core.late import LateModule
 from .._tensor.backward import grad
 from .._tensor.base import TensorBase, wrap
 from ._jacobians import (
@@ -25,6 +26,11 @@ from ._jacobians import (
     tensors_in,
 )
 from .function import Function
+
+if TYPE_CHECKING:
+    from . import _forward_checks
+else:
+    _forward_checks = LateModule("jitgrad.autograd._forward_checks")
 
 __all__ = [
     "GradcheckError",
@@ -86,8 +92,6 @@ def gradcheck(func: Callable[..., Any], inputs: Any, *, eps: float = 1e-6, atol:
     assert check_forward_ad or check_backward_ad, "Expected at least one of check_forward_ad or check_backward_ad to be True"
     assert not check_batched_grad or check_backward_ad, "Setting check_batched_grad=True requires check_backward_ad to be True"
     assert not check_batched_forward_grad or check_forward_ad, "Setting check_batched_forward_grad=True requires check_forward_ad to be True"
-    if check_forward_ad:
-        raise NotImplementedError("gradcheck: check_forward_ad is not implemented")
     tolerance = Tolerance(eps, atol, rtol)
     try:
         tupled = as_tuple(inputs)
@@ -96,12 +100,16 @@ def gradcheck(func: Callable[..., Any], inputs: Any, *, eps: float = 1e-6, atol:
         outputs = differentiable(result)
         if not outputs:
             check_constant(func, tupled, as_tuple(result), tolerance)
-        else:
+        elif check_backward_ad:
             (fast if fast_mode else slow)(func, tupled, as_tuple(result), tolerance, nondet_tol, check_grad_dtypes)
+        if check_forward_ad:
+            check_forward(func, tupled, as_tuple(result), tolerance, fast_mode, check_undefined_grad)
+        if check_batched_forward_grad:
+            _forward_checks.check_batched(func, tupled)
         if check_batched_grad:
             for place, output in enumerate(outputs):
                 check_batched(tupled, output, place)
-        if outputs:
+        if outputs and check_backward_ad:
             check_zero(outputs, tupled, bool(masked))
             if check_undefined_grad:
                 check_undefined(func, tupled)
@@ -131,9 +139,9 @@ def check_inputs(inputs: Inputs) -> None:
         raise ValueError("gradcheck expects at least one input tensor to require gradient, but none of them have requires_grad=True.")
 
 
-def mismatch(analytical: Any, numerical: Any, output: int, input: int) -> str:
+def mismatch(analytical: Any, numerical: Any, output: int, input: int, mode: str = "") -> str:
     """The report of two Jacobians, or products of them."""
-    return f"Jacobian mismatch for output {output:d} with respect to input {input:d},\nnumerical:{numerical}\nanalytical:{analytical}\n"
+    return f"Jacobian {mode}mismatch for output {output:d} with respect to input {input:d},\nnumerical:{numerical}\nanalytical:{analytical}\n"
 
 
 def slow(func: Callable[..., Any], inputs: Inputs, results: Inputs, tolerance: Tolerance, nondet_tol: float, check_dtypes: bool) -> None:
@@ -174,12 +182,48 @@ def fast(func: Callable[..., Any], inputs: Inputs, results: Inputs, tolerance: T
                 raise GradcheckError(report + in_slow_mode(func, inputs, results, output, which, tolerance))
 
 
+def check_forward(func: Callable[..., Any], inputs: Inputs, results: Inputs, tolerance: Tolerance, fast_mode: bool, undefined: bool) -> None:
+    """Compare the Jacobians of forward mode, in fast mode their products with random vectors, with finite differences."""
+    random = np.random.default_rng(0)
+    targets = list(tensors_in(inputs, True))
+    us = [unit_vector(x, random) for x in targets]
+    floats = [x for x in results if is_float(x)]
+    pushed = _forward_checks.pushed_jacobians(func, inputs, results, us if fast_mode else None)
+    for which, (x, u) in enumerate(zip(targets, us, strict=True)):
+        if fast_mode:
+            stepped = directional(func, inputs, x, u, tolerance.eps)
+            numerical = [wrap(column) for column, y in zip(stepped, results, strict=True) if is_float(y)]
+        else:
+            numerical = list(numerical_jacobian(func, inputs, x, results, tolerance.eps))
+        place = 0
+        for column, output in enumerate(floats):
+            if not output.requires_grad:
+                continue
+            analytical = pushed[which][column][0] if fast_mode else pushed[which][column]
+            if not tolerance.close(analytical, numerical[column].array, float(u.sum()) if fast_mode else 1.0):
+                report = mismatch(wrap(analytical), numerical[column], place, which, "computed with forward mode ")
+                raise GradcheckError(report + (forward_in_slow_mode(func, inputs, results, column, which, tolerance) if fast_mode else ""))
+            place += 1
+    if undefined:
+        _forward_checks.check_missing(func, inputs, us)
+
+
+def forward_in_slow_mode(func: Callable[..., Any], inputs: Inputs, results: Inputs, column: int, which: int, tolerance: Tolerance) -> str:
+    """The Jacobians themselves, for the report of the fast mode."""
+    numerical = numerical_jacobian(func, inputs, list(tensors_in(inputs, True))[which], results, tolerance.eps)[column]
+    return slow_report(numerical, wrap(_forward_checks.pushed_jacobians(func, inputs, results)[which][column]), tolerance)
+
+
 def in_slow_mode(func: Callable[..., Any], inputs: Inputs, results: Inputs, output: Any, which: int, tolerance: Tolerance) -> str:
     """The Jacobians themselves, for the report of the fast mode."""
     target = list(tensors_in(inputs, True))[which]
     column = next(k for k, x in enumerate([x for x in results if is_float(x)]) if x is output)
     numerical = numerical_jacobian(func, inputs, target, results, tolerance.eps)[column]
-    analytical = analytical_jacobians(inputs, output, float("inf"), False)[which]
+    return slow_report(numerical, analytical_jacobians(inputs, output, float("inf"), False)[which], tolerance)
+
+
+def slow_report(numerical: Any, analytical: Any, tolerance: Tolerance) -> str:
+    """Both Jacobians and how far they are apart."""
     difference = np.abs(numerical.array - analytical.array)
     report = _SLOW_MODE.format(numerical, analytical, difference.max() if difference.size else 0.0)
     return report + (_SLOW_OK if tolerance.close(analytical.array, numerical.array) else "")

@@ -144,6 +144,17 @@ class Contract:
             f"    def {self.name}_backward(grad, {', '.join(self.names)}, {RESULT}): ...{definition(self.python)}"
         )
 
+    def refusal_forward(self) -> str:
+        """What is said where forward mode meets a kernel whose derivative is another kernel."""
+        if self.mutates:
+            return f"Trying to use forward AD with {self.name} that does not support it because it writes to its inputs."
+        return (
+            f"Trying to use forward AD with {self.name} that does not support it because its derivative is a kernel, which knows no tangents. Give "
+            f"the backward in jitgrad ops as well (another jit_function is one), called with tensors:\n"
+            f"    @{self.name}.double_backward\n"
+            f"    def {self.name}_rule(grad, {', '.join(self.names)}, {RESULT}): ...{definition(self.python)}"
+        )
+
     def refusal_twice(self) -> str:
         """What is said where a second derivative is asked of a backward that is a kernel."""
         return (

@@ -219,7 +219,7 @@ class ElementwiseFunction:
         op = version.op
         if len(version.ops) == 1:
             return Dispatch.invoke(op, args, statics)
-        if modes.tracer() is not None:  # the compiler fuses them itself
+        if modes.followed():  # the compiler fuses them itself, forward mode wants them one by one
             return tuple(Dispatch.invoke(one, args, statics) for one in version.ops)
         if not statics and op.statics:
             statics = tuple(op.defaults[name] for name in op.statics)

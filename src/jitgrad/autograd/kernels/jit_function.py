@@ -28,6 +28,7 @@ from .contract import Contract, Function, global_name, python_function
 from .mutation import before_writing, link_written, write_back
 from .outcome import number
 from .plan import Plan
+from .tangents import call_dual
 
 NUMBERS: Final = frozenset((float, int, bool, str, type(None), np.float64, np.float32, np.int64, np.bool_))
 _LIMIT: Final = 10_000
@@ -169,6 +170,8 @@ class JitFunction:
 
     def general(self, args: tuple[Any, ...]) -> Any:
         """A call in full."""
+        if modes.SPECIAL and modes.LOCAL.level is not None:
+            return call_dual(self, args)
         call = [prepare(self._contract, x, place) for place, x in enumerate(args)]
         plan = self.plan(args, call)
         contract = self._contract

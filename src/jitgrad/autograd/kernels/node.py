@@ -15,7 +15,7 @@ from ..._core.meta import Meta
 from ..._engine import modes, versions
 from ..._engine.node import LEAF, RELEASED, TOKEN, Node, Port, Undefined, next_number, target
 from ..._engine.versions import Version
-from ..._tensor.base import wrap
+from ..._tensor.base import own_rare, wrap
 from ..._tensor.nodes import contiguous, modified, second_time
 from ..._tensor.saved import Packed
 
@@ -125,9 +125,12 @@ class KernelNode(Node):
         if all(grad is None for grad in grads):
             return (None,) * len(self.edges())
         values = self.ready()
-        if create_graph and self.plan.contract.rule is not None:
+        level = modes.LOCAL.level if modes.SPECIAL else None
+        if (create_graph or level is not None) and self.plan.contract.rule is not None:
             results = self.plan.contract.rule(*self.given(grads), *self.tensors(values))
             return self.spread(results)
+        if level is not None and any(grad is not None and level.of(grad) is not None for grad in grads):
+            raise NotImplementedError(self.plan.contract.refusal_forward())
         arrays = [None if grad is None else contiguous(grad.array) for grad in grads]
         parts = [None if part is None else wrap(part) for part in self.pull(arrays, values)]
         if modes.SPECIAL and modes.LOCAL.tracer is not None:
@@ -177,6 +180,8 @@ class KernelNode(Node):
                 tensor.fn = self if self.outputs == 1 else Port(self, index, tensor.meta)
             if tensor.fn is not None:
                 tensor.vc = tensor.fn.vc
+            if self.rare is not None and place in self.rare.duals:
+                own_rare(tensor).dual = self.rare.duals[place]
             done.append(tensor)
         return done
 
