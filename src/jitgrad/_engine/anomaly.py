@@ -47,9 +47,12 @@ def note(node: Node) -> None:
     seal(node)
     extras = node._extras()
     extras.traceback = called_from()
+    extras.metadata["traceback_"] = extras.traceback.splitlines(keepends=True)
     run = modes.LOCAL.run
     if run is not None:
         extras.parent = run.current
+        if run.current is not None:
+            extras.metadata["parent_"] = run.current
 
 
 def seal(node: Node) -> None:
@@ -71,7 +74,10 @@ def check_seals(node: Any) -> None:
         return
     for name, value, _ in node.kept_values():
         if name in rare.seals and isinstance(value, np.ndarray) and checksum(value) != rare.seals[name]:
-            node.check_saved()  # a write that the library saw is reported by it
+            try:
+                node.check_saved()  # a write that the library saw is reported in its words
+            except RuntimeError as error:
+                raise RuntimeError(f"{error} {node.name()} had saved it as '{name}'.") from None
             raise RuntimeError(
                 f"{node.name()} saved '{name}' for its backward: [{TENSOR_TYPE_NAME[from_numpy(value.dtype)]} {list(value.shape)}], and its elements "
                 "have been changed since without the library's knowledge, so the gradient would be wrong. Something wrote to a NumPy array that "
@@ -109,17 +115,26 @@ def explain(node: Node) -> None:
     """Warn with the place where the failing op was called, and those that brought it about."""
     where = None if node.rare is None else node.rare.traceback
     if where is None:
-        warnings.warn(f"Error detected in {node.name()}. No forward pass information available. Enable detect anomaly during forward pass for more "
-                      "information.", UserWarning, stacklevel=4)  # fmt: skip
+        tell(f"Error detected in {node.name()}. {_UNKNOWN}")
         return
-    warnings.warn(f"Error detected in {node.name()}. Traceback of forward call that caused the error:\n{where}", UserWarning, stacklevel=4)
+    tell(f"Error detected in {node.name()}. Traceback of forward call that caused the error:\n{where}")
     parent = node.rare.parent if node.rare is not None else None
     while parent is not None:
         held = parent.rare
         if held is None or held.traceback is None:
-            warnings.warn(f"\n\nPrevious calculation was induced by {parent.name()}. No forward pass information available. "
-                          "Enable detect anomaly during forward pass for more information.", UserWarning, stacklevel=4)  # fmt: skip
+            tell(f"\n\nPrevious calculation was induced by {parent.name()}. {_UNKNOWN}")
             return
-        warnings.warn(f"\n\nPrevious calculation was induced by {parent.name()}. Traceback of forward call that induced the previous calculation:\n"
-                      f"{held.traceback}", UserWarning, stacklevel=4)  # fmt: skip
+        tell(f"\n\nPrevious calculation was induced by {parent.name()}. Traceback of forward call that induced the previous calculation:\n"
+             f"{held.traceback}")  # fmt: skip
         parent = held.parent
+
+
+_UNKNOWN: Final = "No forward pass information available. Enable detect anomaly during forward pass for more information."
+
+
+def tell(text: str) -> None:
+    """Warn, while an error is on its way to the user: where warnings are errors, the text goes to stderr and leaves that one alone."""
+    try:
+        warnings.warn(text, UserWarning, stacklevel=5)
+    except UserWarning as warning:
+        sys.stderr.write(f"{warning}\n")

@@ -22,7 +22,7 @@ from .extras import NodeExtras
 from .node import ACCUMULATE, LEAF, TOKEN, Node, Undefined, target
 
 Pending = tuple[Node, int, Any]  # node, output number, gradient (an array, or None)
-SILENCED = False
+ENTERED: modes.UserRun | None = None
 RUN: Final = threading.Lock()  # buffers sit on the nodes, so one accelerated run at a time; others take the full engine
 
 
@@ -85,18 +85,26 @@ class Stop(Node):
 STOP: Final = Stop()
 
 
-def silence() -> None:
-    """Switch recording off until the end of the run: called by the first node that runs code of the user."""
-    global SILENCED
-    modes.set_grad(False)
-    SILENCED = True
+def enter() -> None:
+    """Before the first call of user code: switch recording off until the end of the run, which is the thread's run from now on.
+
+    Called by nodes, and only where `modes.LOCAL.run` is None.
+    """
+    global ENTERED
+    local = modes.LOCAL
+    ENTERED = local.run = modes.UserRun(modes.set_grad(False), local.saved_hooks, [])
 
 
-def speak() -> None:
-    """Switch recording on again."""
-    global SILENCED
-    modes.set_grad(True)
-    SILENCED = False
+def leave() -> None:
+    """Give the thread its modes back."""
+    global ENTERED
+    left, ENTERED = ENTERED, None
+    assert left is not None
+    local = modes.LOCAL
+    local.run = None
+    modes.set_grad(left.grad)
+    if local.saved_hooks is not left.saved_hooks:
+        modes.set_saved_hooks(left.saved_hooks)
 
 
 def unfinished(pending: list[Pending], heap: list[tuple[int, Node]], leaves: list[Node]) -> list[Pending]:

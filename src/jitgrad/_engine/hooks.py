@@ -33,6 +33,14 @@ def on_tensor(node: Node, index: int, hook: Hook) -> RemovableHandle:
     return add(extras(node).tensor.setdefault(index, OrderedDict()), hook)
 
 
+def set_table(node: Node, index: int, table: Any) -> None:
+    """Exchange the table of the hooks put on an output; None takes it away."""
+    if table is None:
+        extras(node).tensor.pop(index, None)
+    else:
+        extras(node).tensor[index] = table
+
+
 def retain(node: Node, index: int, take: Taker) -> None:
     """Call `take(grad)` with the final gradient of an output."""
     extras(node).retain.setdefault(index, []).append(take)

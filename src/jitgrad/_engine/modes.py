@@ -12,7 +12,22 @@ from typing import Any
 
 NO_GRAD: list[None] = []  # a list, because append and pop are atomic and cost a third of a count under a lock
 SPECIAL = 0
+RUNNING: list[None] = []  # an entry per full run in progress: the accelerated one then stands back
 _GUARD = threading.Lock()
+
+
+class UserRun:
+    """The thread's run while an accelerated one calls code of the user, with recording off; or while a node is called by itself.
+
+    `grad` and `saved_hooks` are the thread's modes before, `after_all` functions to call at the end, None where there is none.
+    """
+
+    __slots__ = ("__weakref__", "after_all", "grad", "saved_hooks")
+    needed = None
+    current = None
+
+    def __init__(self, grad: bool, saved_hooks: tuple[Any, ...], after_all: list[Any] | None) -> None:
+        self.grad, self.saved_hooks, self.after_all = grad, saved_hooks, after_all
 
 
 class _Local(threading.local):
@@ -86,6 +101,12 @@ def set_anomaly(settings: Any) -> None:
     LOCAL.anomaly = settings
 
 
+def set_saved_hooks(hooks: tuple[Any, ...]) -> None:
+    """Exchange all pairs of saved-tensor hooks of this thread."""
+    enter_special(len(hooks) - len(LOCAL.saved_hooks))
+    LOCAL.saved_hooks = hooks
+
+
 def tracer() -> Any:
     """What records the calls of this thread for the compiler, or None."""
     return LOCAL.tracer if SPECIAL else None
@@ -113,5 +134,6 @@ def restore(state: State) -> None:
     set_grad(grad)
     set_inference(inference)
     set_anomaly(anomaly)
-    enter_special(len(saved_hooks) - len(local.saved_hooks) + (level is not None) - (local.level is not None))
-    local.saved_hooks, local.saved_hooks_disabled, local.level = saved_hooks, disabled, level
+    enter_special((level is not None) - (local.level is not None))
+    set_saved_hooks(saved_hooks)
+    local.saved_hooks_disabled, local.level = disabled, level

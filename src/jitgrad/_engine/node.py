@@ -89,7 +89,7 @@ class Node:
     @property
     def next_functions(self) -> tuple[tuple[Node | None, int], ...]:
         """For each input the node its gradient goes to, or None, and which output of that node it is."""
-        found = [(None, 0) if edge is None else target(edge) for edge in self.edges()]
+        found = [(None, 0) if edge is None or type(edge) is Nowhere else target(edge) for edge in self.edges()]
         return tuple((node if node is None else node.shown(), index) for node, index in found)
 
     def name(self) -> str:
@@ -124,13 +124,29 @@ class Node:
         return add_hook(self._extras().before, fn)
 
     def __call__(self, *grads: Any) -> Any:
-        """Run the node by itself, without hooks: a gradient per output to a gradient, or None, per input."""
-        results = tuple(self.call(grads, True, modes.grad_enabled()))
+        """Run the node by itself, without hooks: a gradient per output to a gradient, or None, per input. TypeError for other arguments."""
+        if len(grads) != self.outputs:
+            raise TypeError(f"expected {self.outputs} arguments, got {len(grads)} instead")
+        for place, grad in enumerate(grads):
+            if grad is not None and not isinstance(getattr(grad, "meta", None), Meta):
+                raise TypeError(f"argument {place} is not a Variable")
+        local = modes.LOCAL
+        outer, local.run = local.run, modes.UserRun(local.grad, local.saved_hooks, None)
+        try:
+            results = tuple(self.call(grads, True, local.grad))
+        finally:
+            local.run = outer
         return results[0] if len(results) == 1 else results
 
     @property
     def _input_metadata(self) -> tuple[Any, ...]:
-        return tuple(OutputMetadata(self.output_meta(index)) for index in range(self.outputs))
+        return tuple([OutputMetadata(self.output_meta(index)) for index in range(self.outputs)])
+
+    def _register_hook_dict(self, tensor: Any) -> None:
+        """Let the hooks in the table of a tensor (`_backward_hooks`) be called with its gradient."""
+        table = tensor._backward_hooks
+        if table is not None:
+            self._extras().tensor[tensor.output_nr] = table
 
     def _sequence_nr(self) -> int:
         return (1 << 64) - 1 if self.number == LEAF else -self.number - 1
@@ -144,6 +160,33 @@ class Node:
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} object at {id(self):#x}>"
+
+
+class Nowhere(Node):
+    """Where the gradient goes of a view that has no history of its own, though its base takes a gradient (one made under `no_grad`, say).
+
+    What is computed from such a view is recorded; what comes back is dropped. To the user there is no node.
+    """
+
+    __slots__ = ()
+    arity = 0
+
+    def __init__(self, meta: Meta) -> None:
+        self.number, self.meta = LEAF, meta
+        self.buf = self.vc = self.rare = None
+        self.epoch = 0
+
+    def edges(self) -> tuple[Node, ...]:
+        return ()
+
+    def owner(self) -> None:
+        """There is no leaf."""
+
+    def accept(self, grad: Any, alone: bool) -> None:
+        """Drop a gradient."""
+
+    def accept_tensor(self, grad: Any, create_graph: bool) -> None:
+        """Drop a gradient."""
 
 
 class Undefined(Exception):

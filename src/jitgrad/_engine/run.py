@@ -10,6 +10,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Sequence
 from heapq import heappop, heappush
+from sys import getrefcount
 from typing import Any, Protocol
 
 from .._core.meta import Meta
@@ -29,6 +30,23 @@ class Gradient(Protocol):
     def __add__(self, other: Any) -> Any: ...
     def sum_to_size(self, *size: Any) -> Any: ...
     def to(self, *args: Any) -> Any: ...
+
+
+def _alone() -> tuple[int, int]:
+    """What `getrefcount` says in `run_leaf` of a gradient, and of its array, that the engine alone refers to."""
+
+    class Holder:
+        def __init__(self) -> None:
+            self.array = object()
+
+    def run_leaf(grads: tuple[Holder, ...]) -> tuple[int, int]:
+        grad = grads[0]
+        return getrefcount(grad), getrefcount(grad.array)
+
+    return run_leaf((Holder(),))
+
+
+ALONE, ALONE_ARRAY = _alone()
 
 
 class Run:
@@ -60,7 +78,8 @@ class Run:
         self.count(roots)
         local = modes.LOCAL
         outer, local.run = local.run, self
-        was = modes.set_grad(self.create_graph)
+        was, saved_hooks = modes.set_grad(self.create_graph), local.saved_hooks
+        modes.RUNNING.append(None)
         self.watch = anomaly.Watch(local.anomaly) if local.anomaly is not None else None
         try:
             for node, index, grad in seeds:
@@ -77,8 +96,11 @@ class Run:
             for function in self.after_all:
                 function()
         finally:
+            modes.RUNNING.pop()
             modes.set_grad(was)
             local.run = outer
+            if local.saved_hooks is not saved_hooks:  # a hook set some and left them
+                modes.set_saved_hooks(saved_hooks)
         return self.captured
 
     # ---- stages
@@ -157,16 +179,18 @@ class Run:
     def run_leaf(self, node: Any, grads: tuple[Any, ...]) -> Sequence[Any]:
         """Add to a leaf's `.grad`; its hooks are called even where no gradient came."""
         rare, grad = node.rare, grads[0]
+        alone = getrefcount(grad) <= ALONE and getrefcount(grad.array) <= ALONE_ARRAY if grad is not None else False
         if rare is None or not rare.accumulated:
             if grad is not None:
-                node.accept_tensor(grad, self.create_graph)
+                node.accept_tensor(grad, self.create_graph, alone)
             return ()
         with rare.guard():  # as in torch: no other run adds to the leaf between the sum and the hooks, which may take the sum away
             if grad is not None:
-                node.accept_tensor(grad, self.create_graph)
+                node.accept_tensor(grad, self.create_graph, alone)
             leaf = node.variable
             for hook in list(rare.accumulated.values()):
-                hook(leaf)
+                if hook(leaf) is not None:
+                    raise RuntimeError("Tensor post accumulate grad hooks should return None.")
         return ()
 
     def capture(self, node: Node, grads: tuple[Any, ...]) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from .._engine import fast, modes
-from .._engine.node import LEAF, Node, target
+from .._engine.node import LEAF, Node, Nowhere, target
 from .._engine.reentry import run_at_depth
 from .._engine.run import Run
 from .._engine.shown import SHOWN, verify_all
@@ -32,7 +32,7 @@ def backward_plain(tensor: Any, gradient: Any, keep: bool) -> bool:
         verify_all()
     edge = tensor.fn
     meta = tensor.meta
-    if edge is None or tensor.rare is not None or modes.SPECIAL or edge.number == LEAF or edge.rare is not None:
+    if edge is None or tensor.rare is not None or modes.SPECIAL or modes.RUNNING or edge.number == LEAF or edge.rare is not None:
         return False
     if gradient is None:
         if meta.shape:
@@ -42,17 +42,75 @@ def backward_plain(tensor: Any, gradient: Any, keep: bool) -> bool:
         grad = gradient.array
     else:
         return False
+    return accelerated(edge, grad, keep)
+
+
+class Roots(Node):
+    """What an accelerated run from several tensors starts at: a node that all of them would be inputs of."""
+
+    __slots__ = ("ends", "grads")
+
+    def __init__(self, ends: list[Node], grads: list[Array]) -> None:
+        self.ends, self.grads = ends, grads
+        self.buf = self.rare = None
+
+    def edges(self) -> Sequence[Node]:
+        return self.ends
+
+    def apply(self, grad: Any, keep: bool) -> Any:
+        return self.grads
+
+
+def backward_several(outputs: Sequence[Any], seeds: Sequence[Any], keep: bool) -> bool:
+    """The accelerated run from several plain tensors, where it may be taken. Returns whether it was."""
+    if modes.SPECIAL or modes.RUNNING:
+        return False
+    ends, grads = [], []
+    for tensor, (_, _, grad) in zip(outputs, seeds, strict=True):
+        if not isinstance(tensor, TensorBase) or tensor.rare is not None or tensor.fn is None or tensor.fn.number == LEAF:
+            return False
+        if grad is None or grad.rare is not None:
+            return False
+        ends.append(tensor.fn)
+        grads.append(grad.array)
+    return accelerated(Roots(ends, grads), None, keep)
+
+
+def accelerated(root: Node, grad: Any, keep: bool) -> bool:
+    """Take the accelerated run, unless another thread has it. Returns whether it was taken."""
     if not fast.RUN.acquire(blocking=False):
         return False
+    entered = None
     try:
-        rest = fast.run(edge, grad, keep)
+        rest = fast.run(root, grad, keep)
+        entered = fast.ENTERED
+        if rest is None and entered is not None:
+            for function in entered.after_all or ():
+                function()
     finally:
-        if fast.SILENCED:
-            fast.speak()
+        if fast.ENTERED is not None:
+            fast.leave()
         fast.RUN.release()
     if rest is not None:
-        Run(keep, False)([(node, index, part if part is None else wrap(part)) for node, index, part in rest])
+        full = Run(keep, False)
+        if entered is not None:
+            full.after_all = entered.after_all or []
+        full([(node, index, part if part is None else wrap(part)) for node, index, part in rest])
     return True
+
+
+def warn_of_circle() -> None:
+    """Once in a process: leaf, gradient and graph keep each other alive."""
+    global _WARNED
+    if not _WARNED:
+        _WARNED = True
+        warnings.warn("Using backward() with create_graph=True will create a reference cycle between the parameter and its gradient which can cause a "
+                      "memory leak. We recommend using autograd.grad when creating the graph to avoid this. If you have to use this function, make sure "
+                      "to reset the .grad fields of your parameters to None after use to break the cycle and avoid the leak.",
+                      UserWarning, stacklevel=4)  # fmt: skip
+
+
+_WARNED = False
 
 
 def backward(tensors: Any, grad_tensors: Any = None, retain_graph: bool | None = None, create_graph: bool = False,
@@ -68,13 +126,20 @@ def backward(tensors: Any, grad_tensors: Any = None, retain_graph: bool | None =
             raise RuntimeError("`grad_tensors` and `grad_variables` (deprecated) arguments both passed to `backward()`. "
                                "Please only use `grad_tensors`.")  # fmt: skip
         grad_tensors = grad_variables
+    if create_graph:
+        warn_of_circle()
     wanted = None if inputs is None else inputs_of(inputs, "backward")
     outputs = as_tuple(tensors)
     seeds = seeds_of(outputs, grad_tensors, batched=False)
     keep = create_graph if retain_graph is None else retain_graph
     if wanted is None:
-        if len(outputs) == 1 and not create_graph and isinstance(outputs[0], TensorBase) and backward_plain(outputs[0], seeds[0][2], keep):
-            return
+        if not create_graph:
+            if len(outputs) > 1:
+                done = backward_several(outputs, seeds, keep)
+            else:
+                done = len(outputs) == 1 and isinstance(outputs[0], TensorBase) and backward_plain(outputs[0], seeds[0][2], keep)
+            if done:
+                return
         start(Run(keep, create_graph), seeds)
         return
     edges = [accumulated_edge(x) for x in wanted]
@@ -193,7 +258,7 @@ def edge_required(output: Any, index: int) -> Output:
     if isinstance(output, GradientEdge):
         return output.node, output.output_nr
     edge = edge_of(output)
-    if edge is None:
+    if edge is None or type(edge) is Nowhere:
         raise RuntimeError(f"element {index} of tensors does not require grad and does not have a grad_fn")
     return target(edge)
 

@@ -10,7 +10,9 @@
 
 from __future__ import annotations
 
+import functools
 import weakref
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 import numpy as np
@@ -31,7 +33,7 @@ class Rare:
     view came about, which decides whether it may be written to; `seen` is the version at which `fn` was last right.
     """
 
-    __slots__ = ("base", "creation", "dual", "grad", "inference", "replay", "retains", "seen")
+    __slots__ = ("base", "creation", "dual", "grad", "hooks", "inference", "replay", "retains", "seen")
 
     def __init__(self) -> None:
         self.base: Any = None
@@ -39,6 +41,7 @@ class Rare:
         self.dual: Any = None  # tangents of forward mode
         self.creation: str | None = None
         self.grad: Any = None
+        self.hooks: Any = None  # a table of hooks given to a tensor that takes no gradient
         self.inference = False
         self.retains: Any = None  # what takes the gradient of a tensor that retains it
         self.seen = 0
@@ -48,6 +51,7 @@ INFERENCE_WRITE = (
     "Inplace update to inference tensor outside InferenceMode is not allowed.You can make a clone to get a normal tensor "
     "before doing inplace update.See https://github.com/pytorch/rfcs/pull/17 for more details."
 )
+INFERENCE_LEAVES: list[bool] = []  # not empty once an inference tensor was asked to take a gradient
 ODD = Rare()  # shared by all tensors whose only peculiarity is dtype or layout; never written to
 
 
@@ -60,13 +64,13 @@ class TensorBase:
     fn: Any
     vc: Version | None
     rare: Rare | None
-    kind: ClassVar[type[Any]]  # the public class: what an op returns
+    kind: ClassVar[Callable[[], Any]]  # makes what an op returns, a tensor with empty slots; calling the class makes a tensor as `torch.Tensor` does
     __array_priority__ = 1000
 
     def __init_subclass__(cls, public: bool = False, **rest: Any) -> None:
         super().__init_subclass__(**rest)
         if public:
-            TensorBase.kind = cls
+            TensorBase.kind = functools.partial(object.__new__, cls)
 
     # ---- what it is
     @property
@@ -102,6 +106,10 @@ class TensorBase:
             raise RuntimeError("only Tensors of floating point and complex dtype can require gradients")
         self.requires_grad_(on)
 
+    @requires_grad.deleter
+    def requires_grad(self) -> None:
+        raise RuntimeError("requires_grad must be a bool")
+
     def requires_grad_(self, requires_grad: bool = True) -> Any:
         """Make a leaf take gradients, or stop doing so; in place.
 
@@ -116,6 +124,8 @@ class TensorBase:
             if not self.meta.kind.is_floating_point:
                 raise RuntimeError("only Tensors of floating point dtype can require gradients")
             self.fn = AccumulateGrad(self)
+            if self.rare is not None and self.rare.inference:
+                INFERENCE_LEAVES[:] = [True]
             if modes.SPECIAL and modes.LOCAL.tracer is not None:
                 modes.LOCAL.tracer.new_leaves.append(self.fn)
             if self.rare is not None and self.rare.grad is not None:
@@ -268,12 +278,20 @@ class AccumulateGrad(Node):
         np.add(held.array, grad, out=held.array)
         held._bump()
 
-    def accept_tensor(self, grad: Any, create_graph: bool) -> None:
-        """Add a tensor to `.grad`: in place, or as a recorded sum when a graph of the backward is wanted."""
+    def accept_tensor(self, grad: Any, create_graph: bool, alone: bool = False) -> None:
+        """Add a tensor to `.grad`: in place, or as a recorded sum when a graph of the backward is wanted.
+
+        It becomes `.grad` itself when nobody else can see it (`alone`).
+        """
         with ACCUMULATE:
             held = self.grad
             if held is None:
-                self.grad = self.recorded_copy(grad) if create_graph else self.laid_out(grad.array)
+                if create_graph:
+                    self.grad = self.recorded_copy(grad)
+                elif alone and self.can_take(grad):
+                    self.grad = grad
+                else:
+                    self.grad = self.laid_out(grad.array)
             elif create_graph:
                 self.grad = held + grad
             else:
@@ -285,6 +303,11 @@ class AccumulateGrad(Node):
                     held._bump()
             if modes.SPECIAL and modes.LOCAL.tracer is not None:
                 modes.LOCAL.tracer.accumulated(self, held, grad)
+
+    def can_take(self, grad: Any) -> bool:
+        """Whether a gradient that nobody else refers to may become `.grad` as it is."""
+        return (grad.meta is self.meta and grad.fn is None and grad.rare is None and grad.array.base is None
+                and modes.tracer() is None)  # fmt: skip
 
     def recorded_copy(self, grad: Any) -> Any:
         """The same with the gradient's history going on."""

@@ -16,11 +16,11 @@ from .._engine import modes, versions
 from .._engine.node import Node, next_number
 from .._ops.derived import Map, Recipe, compute
 from .._ops.maps import Bound, Elementwise
-from .base import ODD, TensorBase, version_of, wrap
+from .base import INFERENCE_LEAVES, ODD, TensorBase, version_of, wrap
 from .map_nodes import MapNode
 from .nodes import SELF, Recorded, node_class
 from .saved import inference_refusal, watch
-from .views import edge_of, mark_inference
+from .views import edge_of, mark_inference, only_inference
 
 Array = np.ndarray[Any, Any]
 empty = np.empty
@@ -67,7 +67,7 @@ def call_elementwise(op: Elementwise, inputs: tuple[Any, ...], statics: tuple[An
         statics = tuple(op.defaults[name] for name in op.statics)
     key = key_of(op, inputs, statics)
     plan = op.plans.get(key)
-    if plan is None or modes.SPECIAL:
+    if plan is None or (modes.SPECIAL and (modes.LOCAL.inference or modes.LOCAL.tracer is not None)):
         return resolve_and_call(op, inputs, statics, key)
     return run_plan(plan, [inputs[place] for place in plan.tensors], params_of(op, plan, inputs, statics))
 
@@ -152,6 +152,8 @@ def record_map(found: Map, tensors: Sequence[Any], arrays: Sequence[Array], para
         if end is not None:
             break
     else:
+        return None
+    if INFERENCE_LEAVES and only_inference(tensors):
         return None
     recipe = found.recipe(tuple([end is not None for end in ends]))
     edges = tuple(ends) if recipe.slots is None else tuple([None if k < 0 else ends[k] for k in recipe.slots])

@@ -15,9 +15,9 @@ import numpy as np
 
 from .._engine import versions
 from .._engine.extras import NodeExtras
-from .._engine.node import LEAF, RELEASED, SECOND_TIME, Node
+from .._engine.node import LEAF, RELEASED, SECOND_TIME, Node, target
 from .base import wrap
-from .saved import Packed, SavedTensor, torch_name
+from .saved import Packed, SavedTensor, living, torch_name
 
 SAVED, RAW = "_saved_", "_raw_saved_"
 
@@ -64,8 +64,12 @@ class Fields:
         found = [(shown, self.get_saved(own), own) for shown, own in self.saved_names().items()]
         return [(shown, value, self.edge_of_saved(own)) for shown, value, own in found if value is not None]
 
+    def made(self: Any, edge: Any) -> bool:
+        """Whether an edge leads to the node itself."""
+        return edge is not None and target(edge)[0] is self
+
     def saved_tensor(self, name: str) -> Any:
-        """A saved value as the user sees it: a leaf is itself, all others are new tensors with their history."""
+        """A saved value as the user sees it: an input is itself while it lives, a result is a new tensor with its history."""
         value = self.get_saved(name)
         if value is RELEASED:
             raise RuntimeError(SECOND_TIME)
@@ -79,6 +83,10 @@ class Fields:
             leaf = edge.owner()
             if leaf is not None and leaf.array is value:
                 return leaf
+        elif not self.made(edge):
+            alive = living(value, edge)
+            if alive is not None:
+                return alive
         tensor = wrap(value, edge)
         tensor.vc = self.counter_of_saved(name)
         return tensor

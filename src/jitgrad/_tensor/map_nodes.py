@@ -7,13 +7,14 @@ from typing import Any
 
 import numpy as np
 
+from .._engine import fast, modes
 from .._engine.node import RELEASED
 from .._expr import free_params
 from .._ops.derived import Map, Recipe, compute
 from .._ops.kinds import Dispatch
 from .fields import as_tensor
 from .nodes import RESULT, Recorded
-from .saved import torch_name
+from .saved import PackedValues, torch_name
 
 
 class MapNode(Recorded):
@@ -36,6 +37,15 @@ class MapNode(Recorded):
     def apply(self, grad: Any, keep: bool) -> list[Any]:
         if not self.same:
             return super().apply(grad, keep)
+        if type(self._saved) is PackedValues and modes.LOCAL.run is None:
+            fast.enter()  # hooks run in the mode of the backward
+        done = self.direct(grad)
+        if not keep:
+            self.release()
+        return done
+
+    def direct(self, grad: Any) -> list[Any]:
+        """The gradients where all Metas are the result's."""
         saved, recipe, m = self.saved(), self.recipe, self.meta
         done: list[Any] = [None] * len(self._edges)
         if recipe.passes:
@@ -46,8 +56,6 @@ class MapNode(Recorded):
             m.k[recipe.index](grad, *saved.values(), *self.statics, *outs)
             for slot, out in zip(recipe.targets, outs, strict=True):
                 done[slot] = out
-        if not keep:
-            self.release()
         return done
 
     def release(self) -> None:
@@ -55,6 +63,8 @@ class MapNode(Recorded):
             self._saved = RELEASED
 
     def pull(self, grads: list[Any]) -> Sequence[Any]:
+        if self.same:
+            return self.direct(grads[0])
         grad, recipe = grads[0], self.recipe
         saved = self.saved()
         done: list[Any] = [None] * len(self._edges)

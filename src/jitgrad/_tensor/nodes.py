@@ -14,7 +14,7 @@ import numpy as np
 
 from .._core.dtypes import TENSOR_TYPE_NAME, from_numpy
 from .._core.meta import Meta
-from .._engine import modes, versions
+from .._engine import fast, modes, versions
 from .._engine.node import LEAF, RELEASED, SECOND_TIME, TOKEN, Node, Port, target
 from .._engine.run import expandable
 from .._engine.versions import Version
@@ -35,15 +35,24 @@ def second_time() -> None:
     raise RuntimeError(SECOND_TIME)
 
 
-def modified(epoch: int, counter: Version, array: Array, maker: Any) -> RuntimeError:
+def short_name(node: Node) -> str:
+    """What torch's messages call a node: `Mul` for MulBackward0, `Pow1` for PowBackward1."""
+    head, _, digit = node.name().rpartition("Backward")
+    return head + ("" if digit == "0" else digit)
+
+
+def modified(epoch: int, counter: Version, array: Array, maker: Any, own: bool = False) -> RuntimeError:
     """The error for a saved value that was written after `epoch`, when it was saved.
 
     `maker`: the node it came from and which output of that it is, None for a leaf; of an input torch names the node of its new history.
+    `own`: the value is a result of the node that saved it.
     """
-    latest = None if counter.maker is None or maker is None else counter.maker()
-    if latest is not None:
-        maker = target(latest)
-    of = f", which is output {maker[1]} of {maker[0].name().partition('Backward')[0]}," if maker is not None else ""
+    of = ""
+    if maker is not None:
+        latest = None if own or counter.maker is None else counter.maker()
+        is_view = not own and getattr(getattr(maker[0], "op", None), "is_view", False)
+        node, index = maker if latest is None else target(latest)
+        of = f", which is output {0 if is_view else index} of {'AsStrided' if is_view else short_name(node)},"
     hint = (
         "the backtrace further above shows the operation that failed to compute its gradient. The variable in question was changed in there or "
         "anywhere later. Good luck!"
@@ -114,13 +123,14 @@ class Recorded(Fields, Node):
 
     def check(self, saved: dict[str, Any]) -> None:
         """Something was written since; was it one of ours?"""
-        for place, array in zip(self._counters, saved.values(), strict=True):
+        for place, (name, array) in zip(self._counters, saved.items(), strict=True):
             if place is None or type(array) is Packed:
                 continue
             edge = self if place is SELF else place
             counter = edge if type(edge) is Version else edge.vc
             if counter is not None and counter.last > self.epoch:
-                raise modified(self.epoch, counter, array, None if type(edge) is Version or edge.number == LEAF else target(edge))
+                edge = self.edge_of_saved(name) if edge is counter else edge
+                raise modified(self.epoch, counter, array, None if edge is None or edge.number == LEAF else target(edge), place is SELF)
 
     def release(self) -> None:
         if self._saved:
@@ -131,7 +141,6 @@ class Recorded(Fields, Node):
 
     def put_saved(self, name: str, value: Any) -> None:
         self._saved = PackedValues(self._saved | {name: value})
-        self._extras()  # off the accelerated run: hooks run in the mode of the backward
 
     def check_saved(self) -> None:
         if self.epoch != versions.WRITES and self._saved is not RELEASED:
@@ -154,6 +163,8 @@ class Recorded(Fields, Node):
         return grads
 
     def apply(self, grad: Any, keep: bool) -> list[Any]:
+        if type(self._saved) is PackedValues and modes.LOCAL.run is None:
+            fast.enter()  # hooks run in the mode of the backward
         grads = self._collect(grad)
         grad = None
         results = self.pull(grads)

@@ -5,6 +5,8 @@ Only nodes recorded while hooks were set, or whose `_raw_saved_*` got hooks afte
 
 from __future__ import annotations
 
+import functools
+import gc
 import weakref
 from collections.abc import Callable
 from typing import Any, Final
@@ -14,7 +16,7 @@ import numpy as np
 from .._core.shapes import check_broadcastable
 from .._engine import anomaly, modes
 from .._engine.node import RELEASED, SECOND_TIME, Port, target
-from .base import TensorBase, wrap
+from .base import TensorBase, version_of, wrap
 
 Array = np.ndarray[Any, Any]
 Pack = Callable[[Any], Any]
@@ -52,24 +54,29 @@ class Packed:
         self._edge: Any = edge
         self._maker: Any = maker  # (weak reference to the node, output number): the saved tensor is a result of the node that saves it
 
-    def unpack(self) -> Any:
-        """The saved tensor as the unpack hook gives it back, with the edge of the one that was packed."""
+    def unpacked(self) -> Any:
+        """What the unpack hook gives back."""
         tensor = self.unpacker(self.value)
         if not isinstance(tensor, TensorBase):
             raise TypeError(f"Output of saved tensor unpack_hook expected to be a Tensor but got result of type {type(tensor).__name__}")
+        return tensor
+
+    def unpack(self) -> Any:
+        """The saved tensor as the unpack hook gives it back, with the edge of the one that was packed."""
+        tensor = self.unpacked()
         edge = self._edge
         if self._maker is not None:
             node, index = self._maker[0](), self._maker[1]
             edge = node if node is None or node.outputs == 1 else Port(node, index, tensor.meta)
-        if edge is None or tensor.fn is edge:
+        if edge is None:
             return tensor
         result = wrap(tensor.array, edge)
-        result.vc = tensor.vc
+        result.vc = version_of(tensor)  # not the edge's counter: what was packed need not be what comes back
         return result
 
     def array(self) -> Array:
         """The saved array, in the shape, dtype and layout that the backward relies on. RuntimeError where it doesn't broadcast to that."""
-        array = self.unpack().array
+        array = self.unpacked().array
         shape, dtype, is_contiguous = self._like
         if array.shape != shape:
             check_broadcastable(shape, array.shape)
@@ -112,9 +119,10 @@ def push_hooks(packer: Pack, unpacker: Unpack) -> None:
 
 
 def pop_hooks() -> None:
-    """Take the innermost pair away."""
-    modes.LOCAL.saved_hooks = modes.LOCAL.saved_hooks[:-1]
-    modes.enter_special(-1)
+    """Take the innermost pair away. RuntimeError where there is none."""
+    if not modes.LOCAL.saved_hooks:
+        raise RuntimeError("no saved-tensor hooks are set in this thread")
+    modes.set_saved_hooks(modes.LOCAL.saved_hooks[:-1])
 
 
 class PackedValues(dict[str, Any]):
@@ -129,17 +137,19 @@ def torch_name(name: str) -> str:
 _TORCH_NAMES: Final = {"input": "self", "dims": "dim"}
 
 
-def in_order(saved: dict[str, Any]) -> list[str]:
+@functools.cache
+def order_of(names: tuple[str, ...]) -> tuple[str, ...]:
     """Names in the order in which torch packs and unpacks them: inputs by name, then results."""
-    return sorted(saved, key=lambda name: (name.startswith("result"), torch_name(name)))
+    return tuple(sorted(names, key=lambda name: (name.startswith("result"), torch_name(name))))
 
 
 def unpacked(saved: dict[str, Any]) -> dict[str, Any]:
     """The arrays of saved values, some of them packed."""
     found = dict(saved)
-    for name in in_order(saved):
-        if type(saved[name]) is Packed:
-            found[name] = saved[name].array()
+    for name in order_of(tuple(saved)):
+        value = saved[name]
+        if type(value) is Packed:
+            found[name] = value.array()
     return found
 
 
@@ -149,12 +159,22 @@ def watch(node: Any, tensors: dict[str, Any]) -> None:
         anomaly.note(node)
     if modes.LOCAL.saved_hooks and node._saved:
         packed = PackedValues(node._saved)
-        for name in in_order(packed):
+        for name in order_of(tuple(packed)):
             array, tensor = packed[name], tensors.get(name)
             if array is not None:
                 packed[name] = pack(tensor if tensor is not None and tensor.array is array else wrap(array), node)
         node._saved = packed
-        node._extras()  # off the accelerated run: hooks run in the mode of the backward
+
+
+def living(array: Array, edge: Any) -> Any:
+    """The tensor over an array with a certain edge, if it is still there, else None.
+
+    A node keeps arrays only. So the interpreter is asked who refers to the array, which takes milliseconds, but costs the ops nothing.
+    """
+    for holder in gc.get_referrers(array):
+        if isinstance(holder, TensorBase) and holder.array is array and holder.fn is edge:
+            return holder
+    return None
 
 
 class SavedTensor:
@@ -164,9 +184,15 @@ class SavedTensor:
     """
 
     __slots__ = ("_node", "_read", "_tensor", "_write")
+    _node: Any
+    _read: Callable[[], Any]
+    _write: Callable[[Any], None]
+    _tensor: Callable[[], Any]
 
-    def __init__(self, node: Any, read: Callable[[], Any], write: Callable[[Any], None], tensor: Callable[[], Any]) -> None:
-        self._node, self._read, self._write, self._tensor = node, read, write, tensor
+    def __init__(self, *parts: Any) -> None:
+        if len(parts) != 4:
+            raise RuntimeError("Trying to create a SavedTensor object from Python is forbidden.")
+        self._node, self._read, self._write, self._tensor = parts
 
     @property
     def data(self) -> Any:
@@ -174,13 +200,28 @@ class SavedTensor:
         value = self._read()
         if value is RELEASED:
             raise RuntimeError(SECOND_TIME)
-        return value.value if type(value) is Packed else self._tensor()
+        if type(value) is Packed:
+            return value.value
+        tensor = self._tensor()
+        return tensor.detach() if tensor is not None and tensor.grad_fn is self._node else tensor
 
-    def register_hooks(self, pack_hook: Pack, unpack_hook: Unpack) -> None:
-        """Pack the value now with one hook; unpack it with the other whenever it is asked for."""
-        if not callable(pack_hook) or not callable(unpack_hook):
+    @property
+    def unpack_hook(self) -> Any:
+        """The hook that unpacks the value, or None."""
+        value = self._read()
+        return value.unpacker if type(value) is Packed else None
+
+    def unpack(self) -> Any:
+        """The saved tensor."""
+        return self._tensor()
+
+    def register_hooks(self, *hooks: Any) -> None:
+        """`register_hooks(pack_hook, unpack_hook)`: pack the value now with one hook; unpack it with the other whenever it is asked for."""
+        if len(hooks) != 2 or not callable(hooks[0]) or not callable(hooks[1]):
             raise TypeError("register_hooks(): incompatible function arguments. The following argument types are supported:\n    "
-                            "1. (self: SavedTensor, arg0: collections.abc.Callable, arg1: collections.abc.Callable) -> None")  # fmt: skip
+                            "1. (self: SavedTensor, arg0: collections.abc.Callable, arg1: collections.abc.Callable) -> None\n\n"
+                            f"Invoked with: {', '.join(map(repr, (self, *hooks)))}")  # fmt: skip
+        pack_hook, unpack_hook = hooks
         value = self._read()
         if value is RELEASED:
             raise RuntimeError("Calling register_hooks on a saved tensor after it has been freed. Saved intermediate values of the graph are freed "

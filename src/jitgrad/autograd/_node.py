@@ -17,6 +17,7 @@ from .._engine.node import LEAF, RELEASED, TOKEN, Node, Undefined
 from .._tensor.base import TensorBase, wrap
 from .._tensor.nodes import contiguous, fit_array
 from ._context import FunctionCtx
+from ._refusals import with_guards
 
 __all__ = ["BackwardCFunction"]
 
@@ -103,8 +104,8 @@ class BackwardCFunction(Node):
         else:
             grads = [wrap(grad)]
         grad = None
-        if modes.LOCAL.grad:
-            fast.silence()
+        if modes.LOCAL.run is None:
+            fast.enter()
         results = self.backward(grads)
         if not keep:
             self.ctx._kept = RELEASED
@@ -130,7 +131,10 @@ class BackwardCFunction(Node):
         """Tensors in, tensors out; the engine has set the mode."""
         if create_graph and self.ctx._node is None:
             self.ctx._node = weakref.ref(self)  # for `once_differentiable`
-        return self.backward([g if g is None or g.meta.plain or create_graph else wrap(contiguous(g.array)) for g in grads])
+        given = [g if g is None or g.meta.plain or create_graph else wrap(contiguous(g.array)) for g in grads]
+        if create_graph and self.ctx._inputs is not None:
+            return with_guards(self, lambda: self.backward(given))  # type: ignore[no-any-return]
+        return self.backward(given)
 
     # ---- the user's part
     def backward(self, grads: list[Any]) -> Sequence[Any]:

@@ -7,25 +7,30 @@ does the common one.
 from __future__ import annotations
 
 import warnings
-from typing import Any
+from typing import Any, Final
 
+from .._engine import modes
 from .._engine.node import LEAF, Port
 from .._tensor.base import TensorBase
 from .._tensor.inplace import adopt
-from .._tensor.views import edge_of, wrap_view
+from .._tensor.views import creation_refusal, edge_of, wrap_view
 from ._context import FunctionCtx
 
 __all__ = ["link_all", "unlink_all"]
 
 
-def tensors_of(given: Any, name: str) -> tuple[Any, ...]:
-    """The tensors that were marked."""
+def tensors_of(given: Any, refusal: str) -> tuple[Any, ...]:
+    """The tensors that were marked; RuntimeError where one is none."""
     if given is None:
         return ()
     for place, one in enumerate(given):
         if not isinstance(one, TensorBase):
-            raise RuntimeError(f"{name} can only accept variables, but argument {place} is of type {type(one).__name__}")
+            raise RuntimeError(refusal.format(place=place, kind=type(one).__name__))
     return tuple(given)
+
+
+_DIRTY: Final = "mark_dirty can only accept variables, but argument {place} is of type {kind}"
+_CONSTANT: Final = "mark_non_differentiable only accepts variable arguments, but got {kind}"
 
 
 def among(tensor: Any, tensors: Any) -> bool:
@@ -56,10 +61,29 @@ def without_gradient(tensor: Any, is_input: bool, is_dirty: bool) -> Any:
 
 def unlink_all(ctx: FunctionCtx, inputs: tuple[Any, ...], outputs: tuple[Any, ...]) -> list[Any]:
     """The outputs of a call that is not recorded."""
-    dirty = tensors_of(ctx.dirty_tensors, "mark_dirty")
+    dirty = tensors_of(ctx.dirty_tensors, _DIRTY)
+    if modes.grad_enabled() and any(x.requires_grad for x in dirty):  # a view made under no_grad of what takes a gradient
+        raise RuntimeError(_LEAF)
     check_returned(dirty, outputs)
     bump(dirty)
-    return [without_gradient(x, among(x, inputs), among(x, dirty)) if isinstance(x, TensorBase) else x for x in outputs]
+    pure = ctx._is_pure_view
+    if pure:
+        check_pure(inputs, outputs)
+    done = []
+    for x in outputs:
+        if isinstance(x, TensorBase):
+            x = without_gradient(x, among(x, inputs), among(x, dirty))
+            if x.rare is not None and x.rare.base is not None and not pure and not among(x, dirty):
+                x.rare.creation = "function"
+        done.append(x)
+    return done
+
+
+def check_pure(inputs: tuple[Any, ...], outputs: tuple[Any, ...]) -> None:
+    """RuntimeError for a pure view of several tensors, or several of one."""
+    if sum(isinstance(x, TensorBase) for x in inputs) != 1 or sum(isinstance(x, TensorBase) for x in outputs) != 1:
+        raise RuntimeError("Pure view custom Function can only have one input Tensor and one output Tensor. "
+                           "Open an issue if you need to support more.")  # fmt: skip
 
 
 def bump(dirty: tuple[Any, ...]) -> None:
@@ -67,6 +91,8 @@ def bump(dirty: tuple[Any, ...]) -> None:
     for tensor in dirty:
         if tensor.rare is None or not tensor.rare.inference:
             tensor._bump()
+            if tensor.rare is not None and tensor.rare.base is not None:
+                tensor.rare.seen = tensor.vc.count
 
 
 def check_returned(dirty: tuple[Any, ...], outputs: tuple[Any, ...]) -> None:
@@ -84,12 +110,17 @@ def link_all(node: Any, ctx: FunctionCtx, inputs: tuple[Any, ...], outputs: tupl
     dirty: tuple[Any, ...] = ()
     constant: tuple[Any, ...] = ()
     if ctx.dirty_tensors is not None:
-        dirty = tensors_of(ctx.dirty_tensors, "mark_dirty")
+        dirty = tensors_of(ctx.dirty_tensors, _DIRTY)
+        check_dirty(dirty)
+        settle_views(node, inputs, dirty)
         ctx.dirty_tensors = None  # a written input becomes an output, which would keep its own node alive
         bump(dirty)
         check_returned(dirty, outputs)
     if ctx.non_differentiable is not None:
-        constant = tensors_of(ctx.non_differentiable, "mark_non_differentiable")
+        constant = tensors_of(ctx.non_differentiable, _CONSTANT)
+    pure = ctx._is_pure_view
+    if pure:
+        check_pure(inputs, outputs)
     count = len(outputs)
     node.outputs = count
     node.gathered = [None] * count
@@ -103,6 +134,8 @@ def link_all(node: Any, ctx: FunctionCtx, inputs: tuple[Any, ...], outputs: tupl
         is_input, is_dirty = among(x, inputs), bool(dirty) and among(x, dirty)
         if (constant and among(x, constant)) or not (x.meta.plain or x.meta.kind.is_floating_point):
             done.append(without_gradient(x, is_input, is_dirty))
+            if not ctx._materialize_non_diff_grads:
+                node.likes[index] = None
             continue
         linked += 1
         edge = node if count == 1 else Port(node, index, x.meta)
@@ -117,7 +150,7 @@ def link_all(node: Any, ctx: FunctionCtx, inputs: tuple[Any, ...], outputs: tupl
             edge.vc = x.vc
             done.append(x)
         else:
-            done.append(give_history(x, edge))
+            done.append(give_history(x, edge, inputs if pure else None))
     if linked > 1:
         for x in done:
             if isinstance(x, TensorBase) and x.rare is not None and x.rare.base is not None:
@@ -125,15 +158,38 @@ def link_all(node: Any, ctx: FunctionCtx, inputs: tuple[Any, ...], outputs: tupl
     return done
 
 
-def give_history(x: Any, edge: Any) -> Any:
-    """Make an edge the history of an output; a view may then not be written to."""
+def give_history(x: Any, edge: Any, viewed: tuple[Any, ...] | None) -> Any:
+    """Make an edge the history of an output; a view may then not be written to, but for one that is nothing but a view of what is `viewed`."""
     x.fn = edge
     edge.meta = x.meta
     edge.vc = x.vc
     if x.rare is not None and x.rare.base is not None:
-        x.rare.creation = "function"
+        x.rare.creation = "function" if viewed is None else None
         x.rare.seen = x.vc.count
+        base = x.rare.base
+        if viewed is not None and not any(base is v or (isinstance(v, TensorBase) and v._base is base) for v in viewed):
+            base.requires_grad_()  # a view of something made in `forward`: refused like one of a leaf
     return x
+
+
+def settle_views(node: Any, inputs: tuple[Any, ...], dirty: tuple[Any, ...]) -> None:
+    """The writes of `forward` itself don't outdate the history with which a written view came in."""
+    edges = iter(node.edges())
+    for x in inputs:
+        if isinstance(x, TensorBase):
+            edge = next(edges)
+            if x.rare is not None and x.rare.base is not None and among(x, dirty):
+                x.fn = edge
+
+
+def check_dirty(dirty: tuple[Any, ...]) -> None:
+    """RuntimeError for a view that was written to and whose history can't follow."""
+    for x in dirty:
+        if x.rare is not None and x.rare.base is not None and x.rare.base.fn is not None:
+            if x.rare.creation is not None:
+                raise creation_refusal(x, "is being")
+            if x.rare.base.fn.number == LEAF:
+                raise RuntimeError("a view of a leaf Variable that requires grad is being used in an in-place operation.")
 
 
 def check_not_saved(split: bool, ctx: FunctionCtx, x: Any) -> None:
@@ -144,14 +200,25 @@ def check_not_saved(split: bool, ctx: FunctionCtx, x: Any) -> None:
                            "forward function itself.")  # fmt: skip
 
 
+_LEAF: Final = "a leaf Variable that requires grad has been used in an in-place operation."
+_NO_INPUT: Final = (
+    "ctx.mark_dirty() received a tensor that was not an input. Only input Tensors that have been mutated should be passed to ctx.mark_dirty()."
+)
+
+
 def rewrite(x: Any, edge: Any, is_input: bool, count: int) -> Any:
     """The history of an input that was written to goes on from here."""
+    rare = x.rare
+    is_view = rare is not None and rare.base is not None
+    if is_view and is_input:
+        rare.seen = x.vc.count  # the node has its edge from before `forward`, which recorded nothing
     fn = edge_of(x)
-    if fn is not None and fn.number == LEAF:
-        raise RuntimeError("a leaf Variable that requires grad has been used in an in-place operation.")
+    if (fn is not None and fn.number == LEAF) or (fn is None and is_view and rare.creation in ("no_grad", "inference") and x.requires_grad):
+        raise RuntimeError(_LEAF)
     if not is_input:
-        warnings.warn("ctx.mark_dirty() received a tensor that was not an input. Only input Tensors that have been mutated should be passed to "
-                      "ctx.mark_dirty().", UserWarning, stacklevel=4)  # fmt: skip
+        if x._is_view():
+            raise RuntimeError(_NO_INPUT)
+        warnings.warn(_NO_INPUT, UserWarning, stacklevel=4)
     if x._is_view() and count > 1:
         raise RuntimeError("If your Function modifies inplace an input that is a view of another Tensor, your Function cannot return more than "
                            "one Tensor. This is not supported by the current autograd engine. You should either make sure the input is not a view "

@@ -7,7 +7,6 @@ Function whose backward is made of differentiable ops can be differentiated any 
 
 from __future__ import annotations
 
-import functools
 import inspect
 import warnings
 from collections.abc import Callable
@@ -17,11 +16,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 from .._core.late import LateModule
 from .._engine import anomaly, modes, versions
 from .._engine.node import Node, next_number
-from .._tensor.base import TensorBase, wrap
+from .._tensor.base import TensorBase
 from .._tensor.views import edge_of
 from ._context import FunctionCtx
 from ._node import BackwardCFunction
 from ._outputs import among, link_all, unlink_all
+from ._refusals import note_inputs, once_differentiable, stores_attributes
 
 if TYPE_CHECKING:
     from . import _tangents
@@ -37,7 +37,10 @@ class FunctionMeta(type):
     """Gives every Function its node class, `<name>Backward`, and looks up once which of the two styles it has."""
 
     _backward_cls: type[BackwardCFunction]
+    _ctx_cls: type[FunctionCtx]
     _split: bool
+    _stashes: bool  # whether it may put tensors on the context other than by `save_for_backward`
+    _intermediates: dict[str, bool]  # which attributes of the context depend on the inputs, as far as it is known
     _gives_vjp: bool
     _ordinary: bool  # whether its backward is called `backward`, takes the gradients one by one, and may read what is saved again
     _defaults: bool  # whether arguments that are left out have to be filled in (torch does so in the second style only)
@@ -45,10 +48,13 @@ class FunctionMeta(type):
     def __init__(cls, name: str, bases: tuple[type, ...], attributes: dict[str, Any]) -> None:
         super().__init__(name, bases, attributes)
         cls._backward_cls = type(name + "Backward", (BackwardCFunction,), {"__slots__": (), "_forward_cls": cls, "__module__": __name__})
+        cls._ctx_cls = type(name + "Backward", (FunctionCtx,), {"__module__": __name__})
         cls._split = cls.setup_context is not Function.setup_context if bases else False  # type: ignore[attr-defined]
         cls._gives_vjp = bool(bases) and cls.vjp is not Function.vjp  # type: ignore[attr-defined]
         special = any(getattr(cls, name, False) for name in ("boxed_grads_call", "clear_saved_tensors_on_access"))
         cls._ordinary = not (cls._gives_vjp or special)
+        cls._stashes = stores_attributes(cls.setup_context if cls._split else cls.forward)  # type: ignore[attr-defined]
+        cls._intermediates = {}
         cls._defaults = cls._split and bool(getattr(cls.forward, "__defaults__", None))  # type: ignore[attr-defined]
 
 
@@ -72,7 +78,10 @@ class Function(metaclass=FunctionMeta):
     """
 
     _backward_cls: ClassVar[type[BackwardCFunction]]
+    _ctx_cls: ClassVar[type[FunctionCtx]]
     _split: ClassVar[bool]
+    _stashes: ClassVar[bool]
+    _intermediates: ClassVar[dict[str, bool]]
     _gives_vjp: ClassVar[bool]
     _ordinary: ClassVar[bool]
     _defaults: ClassVar[bool]
@@ -143,7 +152,7 @@ class Function(metaclass=FunctionMeta):
                 edges.append(fn)
             needs.append(fn is not None)
             tensors.append(is_tensor)
-        ctx = _tangents.fresh_context(FunctionCtx) if modes.SPECIAL else FunctionCtx()
+        ctx = _tangents.fresh_context(cls._ctx_cls) if modes.SPECIAL else cls._ctx_cls()
         ctx.needs_input_grad = tuple(needs)
         local = modes.LOCAL
         was = local.grad
@@ -172,8 +181,8 @@ class Function(metaclass=FunctionMeta):
         node.epoch = versions.WRITES
         node.number = next_number()
         node.buf = node.rare = None
-        if modes.SPECIAL and local.anomaly is not None:
-            anomaly.note(node)
+        if cls._stashes or modes.SPECIAL:
+            cls._note(node, ctx, args)
         if (isinstance(output, TensorBase) and output.rare is None and output.fn is None
                 and ctx.dirty_tensors is None and ctx.non_differentiable is None and not among(output, args)):  # fmt: skip
             # a float32 or float64 tensor that is neither an input nor a view
@@ -190,8 +199,20 @@ class Function(metaclass=FunctionMeta):
         return cls._finish(node, ctx, args, output)
 
     @classmethod
+    def _note(cls, node: BackwardCFunction, ctx: FunctionCtx, args: tuple[Any, ...]) -> None:
+        """What only some nodes have to remember of the call."""
+        if modes.SPECIAL and modes.LOCAL.anomaly is not None:
+            anomaly.note(node)
+        if cls._stashes and ctx.dirty_tensors is None:
+            note_inputs(ctx, args)
+
+    @classmethod
     def _forward_and_setup(cls, ctx: FunctionCtx, args: tuple[Any, ...]) -> Any:
-        output = cls.forward(*args)
+        try:
+            output = cls.forward(*args)
+        except TypeError:
+            inspect.signature(cls.forward).bind(*args)  # says what is wrong with them, if that is it
+            raise
         cls.setup_context(ctx, args, output)
         return output
 
@@ -244,58 +265,3 @@ class NestedIOFunction(Function):
     def backward_extended(*grad_output: Any) -> None:
         """To be given by the subclass."""
         raise NotImplementedError
-
-
-class Error(Node):
-    """The history of what a once-differentiable backward returned: refuses to be run."""
-
-    __slots__ = ("_edges", "what")
-    _edges: tuple[Node | None, ...]
-    what: str
-
-    def edges(self) -> tuple[Node | None, ...]:
-        return self._edges
-
-    def apply(self, grad: Any, keep: bool) -> Any:
-        raise RuntimeError(f"trying to differentiate twice a function that was marked with @once_differentiable: {self.what}")
-
-    def call(self, grads: tuple[Any, ...], keep: bool, create_graph: bool) -> Any:
-        return self.apply(None, keep)
-
-
-def once_differentiable(fn: Callable[..., Any]) -> Callable[..., Any]:
-    """Decorator of a `backward` whose result can't be differentiated again; trying to is an error.
-
-    Its result depends on everything that the Function's arguments and the incoming gradients depend on, so the error comes also where
-    `autograd.grad` asks for one of those only (torch's comes through `backward()` alone).
-    """
-
-    @functools.wraps(fn)
-    def once(ctx: Any, *grads: Any, **named: Any) -> Any:
-        was = modes.set_grad(False)
-        try:
-            outputs = fn(ctx, *grads, **named)
-        finally:
-            modes.set_grad(was)
-        edges = tuple(edge_of(x) for x in grads if isinstance(x, TensorBase) and edge_of(x) is not None) if was else ()
-        if not edges:
-            return outputs
-        node = ctx._node() if getattr(ctx, "_node", None) is not None else None
-        if node is not None:
-            edges += tuple(node.edges())
-        what = type(ctx).__name__ if node is None else node.name()
-        several = isinstance(outputs, tuple)
-        refused = [refusing(x, edges, what) if isinstance(x, TensorBase) else x for x in (outputs if several else (outputs,))]
-        return tuple(refused) if several else refused[0]
-
-    return once
-
-
-def refusing(tensor: Any, edges: tuple[Node | None, ...], what: str) -> Any:
-    """The same values with a history that refuses."""
-    result = wrap(tensor.array)
-    node = result.fn = Error()
-    node._edges, node.what = edges, what
-    node.meta, node.epoch, node.number = result.meta, versions.WRITES, next_number()
-    node.buf = node.vc = node.rare = None
-    return result

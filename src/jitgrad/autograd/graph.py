@@ -4,32 +4,60 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import importlib
 import threading
 import weakref
 from collections.abc import Callable, Iterator, Sequence
-from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .._core.hooks import RemovableHandle
-from .._engine import modes
-from .._engine.node import Node, target
+from .._engine import modes, node as nodes
+from .._engine.node import target
 from .._tensor.base import TensorBase
 from .._tensor.edges import GradientEdge, get_gradient_edge
 from .._tensor.saved import pop_hooks, push_hooks
 from .._tensor.views import edge_of
+from ._abstract import Node
 from ._mutation import allow_mutation_on_saved_tensors
+
+if TYPE_CHECKING:
+    from ._graph.draw import draw
+    from ._graph.memory import saved_memory
+    from ._graph.storage import save_compressed, save_on_disk
+    from ._graph.trace import trace_backward
 
 __all__ = [
     "GradientEdge",
     "Node",
     "allow_mutation_on_saved_tensors",
     "disable_saved_tensors_hooks",
+    "draw",
     "get_gradient_edge",
     "increment_version",
     "register_multi_grad_hook",
+    "save_compressed",
     "save_on_cpu",
+    "save_on_disk",
+    "saved_memory",
     "saved_tensors_hooks",
+    "trace_backward",
 ]
+
+# Beyond torch: imported when first asked for.
+_LATE = {
+    "draw": "draw",
+    "save_compressed": "storage",
+    "save_on_disk": "storage",
+    "saved_memory": "memory",
+    "trace_backward": "trace",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Import one of the tools at its first use."""
+    if name not in _LATE:
+        raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
+    return importlib.import_module(f"{__package__}._graph.{_LATE[name]}").__dict__[name]
 
 
 def increment_version(tensor: Any) -> None:
@@ -61,7 +89,7 @@ class saved_tensors_hooks:
     def __enter__(self) -> None:
         push_hooks(self.pack_hook, self.unpack_hook)
 
-    def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(self, *args: object) -> None:
         pop_hooks()
 
 
@@ -69,7 +97,7 @@ class save_on_cpu(saved_tensors_hooks):
     """Accepted for compatibility: all tensors are on the CPU already."""
 
     def __init__(self, pin_memory: bool = False, device_type: str = "cuda") -> None:
-        super().__init__(lambda tensor: tensor.detach(), lambda packed: packed)
+        super().__init__(lambda tensor: (tensor.device, tensor.cpu()), lambda packed: packed[1].to(packed[0]))
 
 
 @contextlib.contextmanager
@@ -84,7 +112,7 @@ def disable_saved_tensors_hooks(error_message: str) -> Iterator[None]:
         modes.LOCAL.saved_hooks_disabled = before
 
 
-class MultiHandle(RemovableHandle):
+class _MultiHandle(RemovableHandle):
     """Removes several hooks."""
 
     def __init__(self, handles: tuple[RemovableHandle, ...]) -> None:
@@ -112,9 +140,12 @@ def register_multi_grad_hook(tensors: Sequence[Any], fn: Callable[[Any], Any], *
     if mode == "any":
         first = _First(fn)
         hook = functools.wraps(fn)(functools.partial(first))
-        return MultiHandle(tuple(x.register_hook(hook) for x in tensors if x.requires_grad))
-    together = _Together([target(edge_of(x))[0] for x in tensors], fn)
-    return MultiHandle(tuple(x.register_hook(functools.partial(together, place)) for place, x in enumerate(tensors)))
+        return _MultiHandle(tuple(x.register_hook(hook) for x in tensors if x.requires_grad))
+    edges = [edge_of(x) for x in tensors]
+    if any(edge is None for edge in edges):
+        raise AssertionError("Expected gradient function to be set")
+    together = _Together([target(edge)[0] for edge in edges], fn)
+    return _MultiHandle(tuple(x.register_hook(functools.partial(together, place)) for place, x in enumerate(tensors)))
 
 
 class _First:
@@ -137,7 +168,7 @@ class _First:
 class _Together:
     """Collects gradients per backward and calls a hook with all of them."""
 
-    def __init__(self, nodes: list[Node], function: Callable[[Any], Any]) -> None:
+    def __init__(self, nodes: list[nodes.Node], function: Callable[[Any], Any]) -> None:
         self.nodes, self.function = nodes, function
         self.runs: weakref.WeakKeyDictionary[Any, tuple[int, list[Any]]] = weakref.WeakKeyDictionary()
         self.guard = threading.Lock()

@@ -6,6 +6,7 @@ from typing import Any
 
 from .._engine import modes
 from .._tensor.base import TensorBase
+from .._tensor.creation import empty
 
 __all__ = ["Variable"]
 
@@ -17,7 +18,7 @@ class Engine:
     def queue_callback(callback: Any) -> None:
         """Call a function at the end of the backward that runs. RuntimeError outside one."""
         run = modes.LOCAL.run
-        if run is None:
+        if run is None or run.after_all is None:
             raise RuntimeError("Final callbacks can only be installed during backward pass.")
         run.after_all.append(callback)
 
@@ -33,6 +34,9 @@ class Variable(metaclass=_VariableType):
     _execution_engine = Engine()
 
     def __new__(cls, data: Any = None, requires_grad: bool = False, volatile: bool = False) -> Any:
-        """The tensor over the memory of `data`."""
-        tensor = TensorBase.kind() if data is None else data.detach()
-        return tensor.requires_grad_(requires_grad)
+        """The tensor over the memory of `data`. TypeError for what is no tensor."""
+        if data is None:
+            data = empty(0)
+        if not isinstance(data, TensorBase):
+            raise TypeError(f"Variable data has to be a tensor, but got {type(data).__name__}")
+        return data.detach().requires_grad_(requires_grad)  # type: ignore[attr-defined]
