@@ -14,9 +14,9 @@ import numpy as np
 
 from .._engine import anomaly, modes, versions
 from .._engine.hooks import move_retained
-from .._engine.node import Node, Port, Undefined, next_number, target
+from .._engine.node import LEAF, Node, Nowhere, Port, Undefined, next_number, target
 from .base import TensorBase, own_rare, version_of, wrap
-from .nodes import Recorded
+from .nodes import Recorded, short_name
 
 Array = np.ndarray[Any, Any]
 
@@ -46,28 +46,40 @@ def wrap_view(source: Any, array: Array, several: bool = False) -> Any:
 def edge_of(tensor: Any) -> Any:
     """The edge others record, brought up to date if the tensor is a view whose base was written to."""
     rare = tensor.rare
-    if rare is None or rare.base is None:
+    if rare is None or rare.base is None or rare.base.fn is None:
         return tensor.fn
-    if tensor.vc.count != rare.seen and rare.base.fn is not None:
+    if tensor.vc.count != rare.seen:
         if rare.creation is not None:
             raise creation_refusal(tensor, "its base or another view of its base has been")
         old, tensor.fn = tensor.fn, strided_edge(tensor, rare.base)
         rare.seen = tensor.vc.count
         if rare.retains is not None:
             move_retained(old, tensor.fn, rare.retains)
-    return tensor.fn
+    return Nowhere(tensor.meta) if tensor.fn is None else tensor.fn
+
+
+def only_inference(inputs: Any) -> bool:
+    """Whether all inputs of an op are inference tensors: such a call is not recorded, even where they take gradients."""
+    return all(x is None or (x.rare is not None and x.rare.inference) for x in inputs)
 
 
 def creation_refusal(view: Any, what: str) -> RuntimeError:
     """The error for a write that the history of a view, because of how it was made, can't follow."""
     how, edge = view.rare.creation, view.fn
-    if edge is not None:
+    if edge is not None and edge.number == LEAF:
+        edge = None
+    if edge is not None and how in _MODES:
         maker, index = target(edge)
-        text = f"Output {index} of {maker.name().rpartition('Backward')[0]} is a view and {what} modified inplace"
+        mode = "inference" if how == "inference" else "no_grad"
+        text = (f"Output {index} of {short_name(maker)} is a view of a view which was created in {mode} mode and {what} "
+                "modified inplace")  # fmt: skip
+    elif edge is not None:
+        maker, index = target(edge)
+        text = f"Output {index} of {short_name(maker)} is a view and {what} modified inplace"
     else:
         mode = "inference" if how == "inference" else "no_grad"
         text = f"A view was created in {mode} mode and {what} modified inplace" + ("" if how in _MODES else " with grad mode enabled")
-    if how in _MODES and edge is None:
+    if how in _MODES:
         mode, outside = _MODES[how]
         return RuntimeError(f"{text} {outside}. Given that this use case is ambiguous and error-prone, it is forbidden. You can clarify your "
                             f"code by moving both the view and the inplace either both inside the {mode} block (if you don't want the inplace "
@@ -226,15 +238,17 @@ class SpreadBackward0(Recorded):
 def part_recorded(geometry: Geometry, tensor: Any) -> Any:
     """The view's part of a tensor that has the base's shape."""
     array = np.array(geometry.part(geometry.fresh(tensor.array)), order="C", copy=True)
-    return _linked(PartBackward0, geometry, tensor, array)
+    return _linked(PartBackward0, geometry, tensor, array, False)
 
 
 def spread_recorded(geometry: Geometry, tensor: Any) -> Any:
     """A tensor of the view's shape put into zeros of the base's."""
-    return _linked(SpreadBackward0, geometry, tensor, np.array(geometry.spread(tensor.array), order="C", copy=True))
+    return _linked(SpreadBackward0, geometry, tensor, np.array(geometry.spread(tensor.array), order="C", copy=True), True)
 
 
-def _linked(kind: Any, geometry: Geometry, tensor: Any, array: Array) -> Any:
+def _linked(kind: Any, geometry: Geometry, tensor: Any, array: Array, spread: bool) -> Any:
+    if modes.SPECIAL and modes.LOCAL.tracer is not None:
+        modes.LOCAL.tracer.parted(geometry, tensor, array, spread)
     result = wrap(array)
     if modes.SPECIAL and modes.LOCAL.level is not None:
         remake = spread_recorded if kind is SpreadBackward0 else part_recorded
