@@ -7,6 +7,7 @@ from typing import Any, Final
 import numpy as np
 
 from .._core.dtypes import scalar_dtype
+from .._core.errors import argument_error
 from .._core.shapes import broadcast_shapes, check_bmm, check_dot, check_mm, check_mv, matmul_shape
 from .._kernels import products
 from .kinds import Array, Optional, Tensor, composite, general
@@ -22,7 +23,9 @@ def check_kinds(function: str, first: Tensor, second: Tensor) -> None:
     """Both operands of a product must have one dtype."""
     a, b = first.meta.kind, second.meta.kind
     if a is not b:
-        if function in ("mm", "addmm"):
+        if function == "addmm":
+            raise RuntimeError(f"mat1 and mat2 must have the same dtype, but got {a.scalar_name} and {b.scalar_name}")
+        if function == "mm":
             raise RuntimeError(f"expected m1 and m2 to have the same dtype, but got: {C_NAMES[a.name]} != {C_NAMES[b.name]}")
         raise RuntimeError(f"expected scalar type {a.scalar_name} but found {b.scalar_name}")
 
@@ -252,7 +255,11 @@ def _stacked(input: Tensor, other: Tensor) -> Tensor:
 @composite(method=False, name="linear", planned="planned")
 def linear_general(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """input @ weight.T + bias: (..., in), (out, in) and (out) give (..., out). RuntimeError where shapes or dtypes don't fit."""
-    w, x = weight.meta.shape, input.meta.shape
+    try:
+        w, x = weight.meta.shape, input.meta.shape
+    except AttributeError:
+        position, wrong = (2, weight) if hasattr(input, "meta") else (1, input)
+        raise argument_error("linear", ("input", "weight")[position - 1], position, "Tensor", wrong) from None
     plain = weight.meta.plain and (bias is None or (bias.meta.shape == w[:1] and bias.meta.kind is weight.meta.kind))
     if len(w) == 2 and x and x[-1] == w[1] and plain and input.meta.kind is weight.meta.kind:
         return linear_op(bias, input, weight)
@@ -260,5 +267,7 @@ def linear_general(input: Tensor, weight: Tensor, bias: Tensor | None = None) ->
         return bias.addmm(input, weight.t())
     if len(w) == 2 and x and x[-1] != w[1]:
         check_mm((int(np.prod(x[:-1])), x[-1]), w[::-1])
+    if bias is not None:
+        check_kinds("addmm", input, weight)
     result = input.matmul(weight.t() if weight.ndim else weight)
     return result if bias is None else result + bias

@@ -92,7 +92,8 @@ class BackwardHook:
     def _without_inputs(self, grads: Gradients) -> None:
         warnings.warn(
             "Full backward hook is firing when gradients are computed with respect to module outputs since no inputs "
-            "require gradients.",
+            "require gradients. See https://docs.pytorch.org/docs/main/generated/torch.nn.Module.html#torch.nn.Module."
+            "register_full_backward_hook for more details.",
             stacklevel=2,
         )
         nothing = (None,) * self.input_count

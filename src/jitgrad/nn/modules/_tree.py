@@ -26,9 +26,9 @@ class Tree(Members):
                 seen.add(module)
                 yield name, module
 
-    def modules(self) -> Iterator[Any]:
-        """Iterate over this module and all its descendants, each once."""
-        for _, module in self.named_modules():
+    def modules(self, remove_duplicate: bool = True) -> Iterator[Any]:
+        """Iterate over this module and all its descendants, each once unless `remove_duplicate` is False."""
+        for _, module in self.named_modules(remove_duplicate=remove_duplicate):
             yield module
 
     def named_modules(

@@ -10,9 +10,11 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from ..._core.devices import device
 from ..._core.dtypes import dtype, float16, float32, float64
 from ..._core.hooks import RemovableHandle, add_hook
 from ..._tensor import Tensor
+from ..._tensor.creation import empty_like
 from ...autograd import no_grad
 from . import _hooks
 from ._calls import Calls
@@ -52,6 +54,9 @@ _global_forward_hooks_always_called: Marks = OrderedDict()
 _global_backward_pre_hooks: HookTable = OrderedDict()
 _global_backward_hooks: HookTable = OrderedDict()
 _global_is_full_backward_hook: bool | None = None  # None: there was none yet
+_global_buffer_registration_hooks = _hooks.BUFFER_REGISTRATION
+_global_module_registration_hooks = _hooks.MODULE_REGISTRATION
+_global_parameter_registration_hooks = _hooks.PARAMETER_REGISTRATION
 
 
 class Module(Calls, State, Tree, Members):
@@ -75,6 +80,7 @@ class Module(Calls, State, Tree, Members):
     training: bool
     _modules: Registry[Module | None]
     call_super_init: bool = False
+    dump_patches: bool = False
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         """Create the empty tables; must be called before anything is assigned that is to be registered."""
@@ -175,14 +181,19 @@ class Module(Calls, State, Tree, Members):
     def to(self: Self, *args: Any, **kwargs: Any) -> Self:
         """Convert floating point parameters and buffers in place: `to(dtype)`, `to(device)`, `to(tensor)`.
 
-        The only device is the CPU. Raises TypeError for a dtype that isn't a floating point one.
+        The only device is the CPU. Raises TypeError for a dtype that isn't a floating point one, RuntimeError for a device of no known
+        name, AssertionError for another one.
         """
-        wanted = kwargs.get("dtype")
+        wanted, place = kwargs.get("dtype"), kwargs.get("device")
         for arg in args:
             if isinstance(arg, dtype):
                 wanted = arg
             elif isinstance(arg, Tensor):
                 wanted = arg.dtype
+            elif isinstance(arg, str | device):
+                place = arg
+        if place is not None and device(place).type != "cpu":
+            self._apply(lambda t: t.to(place))
         if wanted is None:
             return self
         if not wanted.is_floating_point:
@@ -213,6 +224,18 @@ class Module(Calls, State, Tree, Members):
     def cpu(self: Self) -> Self:
         """Nothing to do: everything is on the CPU."""
         return self
+
+    def cuda(self: Self, device: Any = None) -> Self:
+        """AssertionError where there is anything to move: there is no such device."""
+        return self._apply(lambda t: t.cuda(device))
+
+    def to_empty(self: Self, *, device: Any, recurse: bool = True) -> Self:
+        """Put memory of unknown content in the place of the data of all parameters and buffers."""
+        return self._apply(lambda t: empty_like(t, device=device), recurse=recurse)
+
+    def share_memory(self: Self) -> Self:
+        """Move all parameters and buffers to memory that a forked child process shares, in place."""
+        return self._apply(lambda t: t.share_memory_())
 
     # ---- printing ----
     def extra_repr(self) -> str:
