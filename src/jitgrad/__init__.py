@@ -9,10 +9,19 @@ tensor(6.)
 
 import importlib
 import sys
+from math import e as e, inf as inf, nan as nan, pi as pi
 from typing import TYPE_CHECKING, Any
 
 from ._core.devices import (
+    channels_last as channels_last,
+    channels_last_3d as channels_last_3d,
+    contiguous_format as contiguous_format,
     device as device,
+    layout as layout,
+    memory_format as memory_format,
+    preserve_format as preserve_format,
+    sparse_coo as sparse_coo,
+    strided as strided,
 )
 from ._core.dtypes import (  # noqa: F401  (three go by names that Python has too)
     bool_ as bool,
@@ -565,19 +574,12 @@ from ._tensor.indexing import (
     index_put as index_put,
     index_put_ as index_put_,
 )
-from ._tensor.inquiry import (
-    can_cast as can_cast,
-    get_default_dtype as get_default_dtype,
-    is_tensor as is_tensor,
-    numel as numel,
-    promote_types as promote_types,
-    result_type as result_type,
-)
 from ._tensor.memory import (
     conj as conj,
     conj_physical as conj_physical,
     imag as imag,
     is_conj as is_conj,
+    is_inference as is_inference,
     is_neg as is_neg,
     real as real,
     resolve_conj as resolve_conj,
@@ -604,12 +606,6 @@ from ._tensor.random import (
     seed as seed,
     set_rng_state as set_rng_state,
 )
-from ._tensor.ranges import (
-    linspace as linspace,
-    logspace as logspace,
-    tril_indices as tril_indices,
-    triu_indices as triu_indices,
-)
 from ._tensor.writes import (
     resize_as_ as resize_as_,
 )
@@ -630,6 +626,30 @@ from .autograd.grad_mode import (
 
 if TYPE_CHECKING:
     from . import linalg as linalg, nn as nn, optim as optim, random as random, special as special, utils as utils
+    from ._tensor.inquiry import (
+        can_cast as can_cast,
+        detach as detach,
+        detach_ as detach_,
+        get_default_dtype as get_default_dtype,
+        is_complex as is_complex,
+        is_floating_point as is_floating_point,
+        is_nonzero as is_nonzero,
+        is_same_size as is_same_size,
+        is_signed as is_signed,
+        is_storage as is_storage,
+        is_tensor as is_tensor,
+        numel as numel,
+        promote_types as promote_types,
+        result_type as result_type,
+    )
+    from ._tensor.ranges import (
+        linspace as linspace,
+        logspace as logspace,
+        tril_indices as tril_indices,
+        triu_indices as triu_indices,
+    )
+
+newaxis = None
 
 # Imported when first asked for, so that `import jitgrad` stays cheap: subpackages, and names that live in one.
 _LATE = ("backends", "cuda", "interop", "linalg", "nn", "optim", "random", "special", "testing", "utils")
@@ -641,6 +661,71 @@ _LATE_NAMES = {
     "opcheck": "autograd.kernels",
     "ops": "_tensor.aten",
     "scalar_function": "autograd.kernels",
+    "load": "serialization",
+    "save": "serialization",
+    **dict.fromkeys(
+        (
+            "linspace",
+            "logspace",
+            "tril_indices",
+            "triu_indices",
+        ),
+        "_tensor.ranges",
+    ),
+    **dict.fromkeys(
+        (
+            "can_cast",
+            "detach",
+            "detach_",
+            "get_default_dtype",
+            "is_complex",
+            "is_floating_point",
+            "is_nonzero",
+            "is_same_size",
+            "is_signed",
+            "is_storage",
+            "is_tensor",
+            "numel",
+            "promote_types",
+            "result_type",
+        ),
+        "_tensor.inquiry",
+    ),
+    **dict.fromkeys(
+        (
+            "BoolTensor",
+            "ByteTensor",
+            "CharTensor",
+            "DoubleTensor",
+            "FloatTensor",
+            "HalfTensor",
+            "IntTensor",
+            "LongTensor",
+            "ShortTensor",
+        ),
+        "_tensor.legacy",
+    ),
+    **dict.fromkeys(
+        (
+            "are_deterministic_algorithms_enabled",
+            "get_default_device",
+            "get_deterministic_debug_mode",
+            "get_float32_matmul_precision",
+            "get_num_interop_threads",
+            "is_deterministic_algorithms_warn_only_enabled",
+            "is_warn_always_enabled",
+            "set_default_device",
+            "set_default_tensor_type",
+            "set_deterministic_debug_mode",
+            "set_float32_matmul_precision",
+            "set_flush_denormal",
+            "set_num_interop_threads",
+            "set_warn_always",
+            "typename",
+            "use_deterministic_algorithms",
+        ),
+        "_tensor.defaults",
+    ),
     **dict.fromkeys(
         (
             "alias_copy",
@@ -671,7 +756,9 @@ def __getattr__(name: str) -> Any:
     if name in _LATE:
         return importlib.import_module(f"{__name__}.{name}")
     if name in _LATE_NAMES:
-        return importlib.import_module(f"{__name__}.{_LATE_NAMES[name]}").__dict__[name]
+        value = importlib.import_module(f"{__name__}.{_LATE_NAMES[name]}").__dict__[name]
+        sys.modules[__name__].__dict__[name] = value  # from now on it is found without this function
+        return value
     raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
 
 

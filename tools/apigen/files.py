@@ -48,6 +48,9 @@ METHODS: Final = '''
         __hash__ = object.__hash__
 
         {methods}
+
+
+    blank = Tensor.kind
 '''
 
 NODES: Final = '''

@@ -15,7 +15,7 @@ UNARY: Final = """
         a = self.array
         out = empty(m.shape, m.dtype)
         m.k[{kernel}](a, out)
-        t = Tensor()
+        t = blank()
         t.array = out
         t.meta = m
         t.vc = t.rare = None
@@ -45,7 +45,7 @@ BINARY: Final = """
         a = self.array
         out = empty(m.shape, m.dtype)
         m.k[{kernel}](a, b, out)
-        t = Tensor()
+        t = blank()
         t.array = out
         t.meta = m
         t.vc = t.rare = None

@@ -66,6 +66,13 @@ class device:
     def __hash__(self) -> int:
         return hash((self.type, self.index))
 
+    def __enter__(self) -> device:
+        check_device(self, "empty")
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        """New tensors are on the CPU before, inside and after."""
+
     def __reduce__(self) -> tuple[Any, ...]:
         return device, (str(self),)
 
@@ -156,6 +163,17 @@ def check_layout(wanted: Any) -> None:
         if not isinstance(wanted, layout):
             raise TypeError(f"argument 'layout' must be torch.layout, not {type(wanted).__name__}")
         raise RuntimeError(f"layout {wanted} is not implemented: all tensors are dense")
+
+
+def check_memory_format(function: str, wanted: Any, rank: int) -> None:
+    """Accept None and the formats without other strides; TypeError, RuntimeError or NotImplementedError for the rest."""
+    if wanted is None or wanted is contiguous_format or wanted is preserve_format:
+        return
+    if not isinstance(wanted, memory_format):
+        raise TypeError(f"{function}(): argument 'memory_format' must be torch.memory_format, not {type(wanted).__name__}")
+    if rank != (4 if wanted is channels_last else 5):
+        raise RuntimeError(f"required rank {4 if wanted is channels_last else 5} tensor to use {wanted.name} format")
+    raise NotImplementedError(f"{function}(): memory format {wanted} is not supported: copies are in row-major order")
 
 
 def check_pinned(pin_memory: Any) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from .._core.devices import check_device, check_memory_format
 from .._core.dtypes import (
     FROM_TENSOR_TYPE_NAME,
     TENSOR_TYPE_NAME,
@@ -92,7 +93,8 @@ def to(input: Tensor, *args: Any, **named: Any) -> Tensor:
     """
     copy = bool(named.pop("copy", args[3] if len(args) > 3 else False))
     kind, device = named.pop("dtype", None), named.pop("device", None)
-    named.pop("non_blocking", None), named.pop("memory_format", None)
+    memory_format = named.pop("memory_format", None)
+    named.pop("non_blocking", None)
     other = named.pop("other", None)
     if named:
         raise TypeError(f"to() got an unexpected keyword argument '{next(iter(named))}'")
@@ -103,25 +105,13 @@ def to(input: Tensor, *args: Any, **named: Any) -> Tensor:
             other = argument
         elif argument is not None and not isinstance(argument, bool):
             device = argument
-    check_device(device)
+    check_device(device, "to")
+    check_memory_format("to", memory_format, input.ndim)
     if other is not None:
         kind = other.meta.kind
     if kind is None and device is None and not copy and args and args[0] is None:
         return input
     return convert(input, input.meta.kind if kind is None else as_dtype("to", kind), copy)
-
-
-def check_device(device: Any) -> None:
-    """Accept whatever means the CPU."""
-    if device is None:
-        return
-    name = str(getattr(device, "type", device)).partition(":")[0]
-    if name == "cuda":
-        raise AssertionError("Torch not compiled with CUDA enabled")
-    if name != "cpu":
-        if not isinstance(device, str) and not hasattr(device, "type"):
-            raise TypeError(f"to() received an invalid combination of arguments - got ({type(device).__name__})")
-        raise RuntimeError(f"Expected one of cpu device type at start of device string: {device}")
 
 
 @composite(public=False)
@@ -180,7 +170,8 @@ def bool_(input: Tensor) -> Tensor:
 
 @composite(public=False)
 def type_(input: Tensor, dtype: Any = None, non_blocking: bool = False) -> Any:
-    """The name of the tensor's type, as torch spells it; with a dtype, or such a name, `input.to(dtype)`."""
+    """The name of the tensor's type, as torch spells it; with a dtype, such a name or class (`FloatTensor`), `input.to(dtype)`."""
+    dtype = getattr(dtype, "tensor_dtype", dtype)
     if dtype is None:
         return TENSOR_TYPE_NAME[input.meta.kind]
     if isinstance(dtype, str):
@@ -199,12 +190,16 @@ def type_as(input: Tensor, other: Tensor) -> Tensor:
 @composite
 def clone(input: Tensor, *, memory_format: Any = None) -> Tensor:
     """A copy; gradients flow through it."""
+    if memory_format is not None:
+        check_memory_format("clone", memory_format, input.ndim)
     return clone_op(input)
 
 
 @composite(public=False)
 def contiguous(input: Tensor, memory_format: Any = None) -> Tensor:
     """The tensor itself if its elements lie in row-major order, else a copy."""
+    if memory_format is not None:
+        check_memory_format("contiguous", memory_format, input.ndim)
     return input if input.array.flags.c_contiguous else clone_op(input)
 
 

@@ -151,7 +151,7 @@ class Tensor(TensorMethods, public=True):
         a = self.array
         out = empty(m.shape, m.dtype)
         m.k[ABS](a, out)
-        t = Tensor()
+        t = blank()
         t.array = out
         t.meta = m
         t.vc = t.rare = None
@@ -186,7 +186,7 @@ class Tensor(TensorMethods, public=True):
         a = self.array
         out = empty(m.shape, m.dtype)
         m.k[ACOS](a, out)
-        t = Tensor()
+        t = blank()
         t.array = out
         t.meta = m
         t.vc = t.rare = None
@@ -219,7 +219,7 @@ class Tensor(TensorMethods, public=True):
         a = self.array
         out = empty(m.shape, m.dtype)
         m.k[ACOSH](a, out)
-        t = Tensor()
+        t = blank()
         t.array = out
         t.meta = m
         t.vc = t.rare = None
@@ -255,7 +255,7 @@ class Tensor(TensorMethods, public=True):
         a = self.array
         out = empty(m.shape, m.dtype)
         m.k[ADD](a, b, out)
-        t = Tensor()
+        t = blank()
         t.array = out
         t.meta = m
         t.vc = t.rare = None
@@ -405,7 +405,7 @@ class Tensor(TensorMethods, public=True):
         a = self.array
         out = empty(m.shape, m.dtype)
         m.k[ASIN](a, out)
-        t = Tensor()
+        t = blank()
         t.array = out
         t.meta = m
         t.vc = t.rare = None
@@ -438,7 +438,7 @@ class Tensor(TensorMethods, public=True):
         a = self.array
         out = empty(m.shape, m.dtype)
         m.k[ASINH](a, out)
-        t = Tensor()
+        t = blank()
         t.array = out
         t.meta = m
         t.vc = t.rare = None
@@ -471,7 +471,7 @@ class Tensor(TensorMethods, public=True):
         a = self.array
         out = empty(m.shape, m.dtype)
         m.k[ATAN](a, out)
-        t = Tensor()
+        t = blank()
         t.array = out
         t.meta = m
         t.vc = t.rare = None
@@ -507,7 +507,7 @@ class Tensor(TensorMethods, public=True):
         a = self.array
         out = empty(m.shape, m.dtype)
         m.k[ATAN2](a, b, out)
-        t = Tensor()
+        t = blank()
         t.array = out
         t.meta = m
         t.vc = t.rare = None
@@ -547,7 +547,7 @@ class Tensor(TensorMethods, public=True):
         a = self.array
         out = empty(m.shape, m.dtype)
         m.k[ATANH](a, out)
-        t = Tensor()
+        t = blank()
         t.array = out
         t.meta = m
         t.vc = t.rare = None
@@ -722,7 +722,7 @@ class Tensor(TensorMethods, public=True):
         a = self.array
         out = empty(m.shape, m.dtype)
         m.k[CEIL](a, out)
-        t = Tensor()
+        t = blank()
         t.array = out
         t.meta = m
         t.vc = t.rare = None
@@ -804,7 +804,7 @@ class Tensor(TensorMethods, public=True):
         a = self.array
         out = empty(m.shape, m.dtype)
         m.k[COPYSIGN](a, b, out)
-        t = Tensor()
+        t = blank()
         t.array = out
         t.meta = m
         t.vc = t.rare = None
@@ -844,7 +844,7 @@ class Tensor(TensorMethods, public=True):
         a = self.array
         out = empty(m.shape, m.dtype)
         m.k[COS](a, out)
-        t = Tensor()
+        t = blank()
         t.array = out
         t.meta = m
         t.vc = t.rare = None
@@ -873,7 +873,7 @@ class Tensor(TensorMethods, public=True):
         a = self.array
         out = empty(m.shape, m.dtype)
         m.k[COSH](a, out)
-        t = Tensor()
+        t = blank()
         t.array = out
         t.meta = m
         t.vc = t.rare = None
@@ -941,7 +941,7 @@ class Tensor(TensorMethods, public=True):
         a = self.array
         out = empty(m.shape, m.dtype)
         m.k[DEG2RAD](a, out)
-        t = Tensor()
+        t = blank()
         t.array = out
         t.meta = m
         t.vc = t.rare = None
@@ -1004,7 +1004,7 @@ class Tensor(TensorMethods, public=True):
         a = self.array
         out = empty(m.shape, m.dtype)
         m.k[DIV](a, b, out)
-        t = Tensor()
+        t = blank()
         t.array = out
         t.meta = m
         t.vc = t.rare = None
@@ -1087,7 +1087,7 @@ class Tensor(TensorMethods, public=True):
         a = self.array
         out = empty(m.shape, m.dtype)
         m.k[ERF](a, out)
-        t = Tensor()
+        t = blank()
         t.array = out
         t.meta = m
         t.vc = t.rare = None
@@ -1116,7 +1116,7 @@ class Tensor(TensorMethods, public=True):
         a = self.array
         out = empty(m.shape, m.dtype)
         m.k[ERFC](a, out)
-        t = Tensor()
+        t = blank()
         t.array = out
         t.meta = m
         t.vc = t.rare = None
@@ -1145,7 +1145,7 @@ class Tensor(TensorMethods, public=True):
         a = self.array
         out = empty(m.shape, m.dtype)
         m.k[EXP](a, out)
-        t = Tensor()
+        t = blank()
         t.array = out
         t.meta = m
         t.vc = t.rare = None
@@ -1174,7 +1174,7 @@ class Tensor(TensorMethods, public=True):
         a = self.array
         out = empty(m.shape, m.dtype)
         m.k[EXP2](a, out)
-        t = Tensor()
+        t = blank()
         t.array = out
         t.meta = m
         t.vc = t.rare = None
@@ -1211,7 +1211,7 @@ class Tensor(TensorMethods, public=True):
         a = self.array
         out = empty(m.shape, m.dtype)
         m.k[EXPM1](a, out)
-        t = Tensor()
+        t = blank()
         t.array = out
         t.meta = m
         t.vc = t.rare = None
@@ -1276,7 +1276,7 @@ class Tensor(TensorMethods, public=True):
         a = self.array
         out = empty(m.shape, m.dtype)
         m.k[FLOOR](a, out)
-        t = Tensor()
+        t = blank()
         t.array = out
         t.meta = m
         t.vc = t.rare = None
@@ -1326,7 +1326,7 @@ class Tensor(TensorMethods, public=True):
         a = self.array
         out = empty(m.shape, m.dtype)
         m.k[FMAX](a, b, out)
-        t = Tensor()
+        t = blank()
         t.array = out
         t.meta = m
         t.vc = t.rare = None
@@ -1361,7 +1361,7 @@ class Tensor(TensorMethods, public=True):
         a = self.array
         out = empty(m.shape, m.dtype)
         m.k[FMIN](a, b, out)
-        t = Tensor()
+        t = blank()
         t.array = out
         t.meta = m
         t.vc = t.rare = None
@@ -1396,7 +1396,7 @@ class Tensor(TensorMethods, public=True):
         a = self.array
         out = empty(m.shape, m.dtype)
         m.k[FMOD](a, b, out)
-        t = Tensor()
+        t = blank()
         t.array = out
         t.meta = m
         t.vc = t.rare = None
@@ -1432,7 +1432,7 @@ class Tensor(TensorMethods, public=True):
         a = self.array
         out = empty(m.shape, m.dtype)
         m.k[FRAC](a, out)
-        t = Tensor()
+        t = blank()
         t.array = out
         t.meta = m
         t.vc = t.rare = None
@@ -1684,7 +1684,7 @@ class Tensor(TensorMethods, public=True):
         a = self.array
         out = empty(m.shape, m.dtype)
         m.k[LOG](a, out)
-        t = Tensor()
+        t = blank()
         t.array = out
         t.meta = m
         t.vc = t.rare = None
@@ -1713,7 +1713,7 @@ class Tensor(TensorMethods, public=True):
         a = self.array
         out = empty(m.shape, m.dtype)
         m.k[LOG10](a, out)
-        t = Tensor()
+        t = blank()
         t.array = out
         t.meta = m
         t.vc = t.rare = None
@@ -1742,7 +1742,7 @@ class Tensor(TensorMethods, public=True):
         a = self.array
         out = empty(m.shape, m.dtype)
         m.k[LOG1P](a, out)
-        t = Tensor()
+        t = blank()
         t.array = out
         t.meta = m
         t.vc = t.rare = None
@@ -1771,7 +1771,7 @@ class Tensor(TensorMethods, public=True):
         a = self.array
         out = empty(m.shape, m.dtype)
         m.k[LOG2](a, out)
-        t = Tensor()
+        t = blank()
         t.array = out
         t.meta = m
         t.vc = t.rare = None
@@ -1807,7 +1807,7 @@ class Tensor(TensorMethods, public=True):
         a = self.array
         out = empty(m.shape, m.dtype)
         m.k[LOGADDEXP](a, b, out)
-        t = Tensor()
+        t = blank()
         t.array = out
         t.meta = m
         t.vc = t.rare = None
@@ -1842,7 +1842,7 @@ class Tensor(TensorMethods, public=True):
         a = self.array
         out = empty(m.shape, m.dtype)
         m.k[LOGADDEXP2](a, b, out)
-        t = Tensor()
+        t = blank()
         t.array = out
         t.meta = m
         t.vc = t.rare = None
@@ -2001,7 +2001,7 @@ class Tensor(TensorMethods, public=True):
         a = self.array
         out = empty(m.shape, m.dtype)
         m.k[MAXIMUM](a, b, out)
-        t = Tensor()
+        t = blank()
         t.array = out
         t.meta = m
         t.vc = t.rare = None
@@ -2055,7 +2055,7 @@ class Tensor(TensorMethods, public=True):
         a = self.array
         out = empty(m.shape, m.dtype)
         m.k[MINIMUM](a, b, out)
-        t = Tensor()
+        t = blank()
         t.array = out
         t.meta = m
         t.vc = t.rare = None
@@ -2108,7 +2108,7 @@ class Tensor(TensorMethods, public=True):
         a = self.array
         out = empty(m.shape, m.dtype)
         m.k[MUL](a, b, out)
-        t = Tensor()
+        t = blank()
         t.array = out
         t.meta = m
         t.vc = t.rare = None
@@ -2215,7 +2215,7 @@ class Tensor(TensorMethods, public=True):
         a = self.array
         out = empty(m.shape, m.dtype)
         m.k[NEG](a, out)
-        t = Tensor()
+        t = blank()
         t.array = out
         t.meta = m
         t.vc = t.rare = None
@@ -2343,7 +2343,7 @@ class Tensor(TensorMethods, public=True):
         a = self.array
         out = empty(m.shape, m.dtype)
         m.k[RAD2DEG](a, out)
-        t = Tensor()
+        t = blank()
         t.array = out
         t.meta = m
         t.vc = t.rare = None
@@ -2379,7 +2379,7 @@ class Tensor(TensorMethods, public=True):
         a = self.array
         out = empty(m.shape, m.dtype)
         m.k[RECIPROCAL](a, out)
-        t = Tensor()
+        t = blank()
         t.array = out
         t.meta = m
         t.vc = t.rare = None
@@ -2408,7 +2408,7 @@ class Tensor(TensorMethods, public=True):
         a = self.array
         out = empty(m.shape, m.dtype)
         m.k[RELU](a, out)
-        t = Tensor()
+        t = blank()
         t.array = out
         t.meta = m
         t.vc = t.rare = None
@@ -2440,7 +2440,7 @@ class Tensor(TensorMethods, public=True):
         a = self.array
         out = empty(m.shape, m.dtype)
         m.k[REMAINDER](a, b, out)
-        t = Tensor()
+        t = blank()
         t.array = out
         t.meta = m
         t.vc = t.rare = None
@@ -2517,7 +2517,7 @@ class Tensor(TensorMethods, public=True):
         a = self.array
         out = empty(m.shape, m.dtype)
         m.k[RSQRT](a, out)
-        t = Tensor()
+        t = blank()
         t.array = out
         t.meta = m
         t.vc = t.rare = None
@@ -2549,7 +2549,7 @@ class Tensor(TensorMethods, public=True):
         a = self.array
         out = empty(m.shape, m.dtype)
         m.k[RSUB](a, b, out)
-        t = Tensor()
+        t = blank()
         t.array = out
         t.meta = m
         t.vc = t.rare = None
@@ -2610,7 +2610,7 @@ class Tensor(TensorMethods, public=True):
         a = self.array
         out = empty(m.shape, m.dtype)
         m.k[SGN](a, out)
-        t = Tensor()
+        t = blank()
         t.array = out
         t.meta = m
         t.vc = t.rare = None
@@ -2642,7 +2642,7 @@ class Tensor(TensorMethods, public=True):
         a = self.array
         out = empty(m.shape, m.dtype)
         m.k[SIGMOID](a, out)
-        t = Tensor()
+        t = blank()
         t.array = out
         t.meta = m
         t.vc = t.rare = None
@@ -2671,7 +2671,7 @@ class Tensor(TensorMethods, public=True):
         a = self.array
         out = empty(m.shape, m.dtype)
         m.k[SIGN](a, out)
-        t = Tensor()
+        t = blank()
         t.array = out
         t.meta = m
         t.vc = t.rare = None
@@ -2703,7 +2703,7 @@ class Tensor(TensorMethods, public=True):
         a = self.array
         out = empty(m.shape, m.dtype)
         m.k[SIN](a, out)
-        t = Tensor()
+        t = blank()
         t.array = out
         t.meta = m
         t.vc = t.rare = None
@@ -2732,7 +2732,7 @@ class Tensor(TensorMethods, public=True):
         a = self.array
         out = empty(m.shape, m.dtype)
         m.k[SINC](a, out)
-        t = Tensor()
+        t = blank()
         t.array = out
         t.meta = m
         t.vc = t.rare = None
@@ -2761,7 +2761,7 @@ class Tensor(TensorMethods, public=True):
         a = self.array
         out = empty(m.shape, m.dtype)
         m.k[SINH](a, out)
-        t = Tensor()
+        t = blank()
         t.array = out
         t.meta = m
         t.vc = t.rare = None
@@ -2814,7 +2814,7 @@ class Tensor(TensorMethods, public=True):
         a = self.array
         out = empty(m.shape, m.dtype)
         m.k[SQRT](a, out)
-        t = Tensor()
+        t = blank()
         t.array = out
         t.meta = m
         t.vc = t.rare = None
@@ -2866,7 +2866,7 @@ class Tensor(TensorMethods, public=True):
         a = self.array
         out = empty(m.shape, m.dtype)
         m.k[SUB](a, b, out)
-        t = Tensor()
+        t = blank()
         t.array = out
         t.meta = m
         t.vc = t.rare = None
@@ -2945,7 +2945,7 @@ class Tensor(TensorMethods, public=True):
         a = self.array
         out = empty(m.shape, m.dtype)
         m.k[TAN](a, out)
-        t = Tensor()
+        t = blank()
         t.array = out
         t.meta = m
         t.vc = t.rare = None
@@ -2974,7 +2974,7 @@ class Tensor(TensorMethods, public=True):
         a = self.array
         out = empty(m.shape, m.dtype)
         m.k[TANH](a, out)
-        t = Tensor()
+        t = blank()
         t.array = out
         t.meta = m
         t.vc = t.rare = None
@@ -3054,7 +3054,7 @@ class Tensor(TensorMethods, public=True):
         a = self.array
         out = empty(m.shape, m.dtype)
         m.k[TRUNC](a, out)
-        t = Tensor()
+        t = blank()
         t.array = out
         t.meta = m
         t.vc = t.rare = None
@@ -3079,7 +3079,7 @@ class Tensor(TensorMethods, public=True):
     fix_ = trunc_
 
     def type(self, dtype: Any = None, non_blocking: builtins.bool = False) -> Any:
-        """The name of the tensor's type, as torch spells it; with a dtype, or such a name, `input.to(dtype)`."""
+        """The name of the tensor's type, as torch spells it; with a dtype, such a name or class (`FloatTensor`), `input.to(dtype)`."""
         return ops_casts.type_(self, dtype, non_blocking)
 
     def type_as(self, other: Tensor) -> Tensor:
@@ -3168,7 +3168,7 @@ class Tensor(TensorMethods, public=True):
         a = self.array
         out = empty(m.shape, m.dtype)
         m.k[XLOGY](a, b, out)
-        t = Tensor()
+        t = blank()
         t.array = out
         t.meta = m
         t.vc = t.rare = None
@@ -3199,3 +3199,6 @@ class Tensor(TensorMethods, public=True):
     def zero_(self) -> Tensor:
         """In-place `zero`."""
         return inplace(ops_selection.zero, "zero_", self, (), {})
+
+
+blank = Tensor.kind

@@ -16,6 +16,7 @@ from .._core.dtypes import (
 from .._core.errors import argument_error
 from .base import TensorBase
 from .convert import NUMBER_TYPES, PYTHON_DTYPES
+from .storage import Storage
 
 Tensor = Any
 
@@ -68,3 +69,52 @@ def _dtype(function: str, argument: str, position: int, value: Any) -> Dtype:
 def get_default_dtype() -> Dtype:
     """The dtype Python floats become."""
     return default_dtype()
+
+
+# ---------------------------------------------------------------- methods as functions
+def _tensor(function: str, input: Any) -> Any:
+    if not isinstance(input, TensorBase):
+        raise argument_error(function, "input", 1, "Tensor", input)
+    return input
+
+
+def is_floating_point(input: Tensor) -> bool:
+    """Whether the dtype is a floating-point one. TypeError for what is no tensor."""
+    return bool(_tensor("is_floating_point", input).meta.kind.is_floating_point)
+
+
+def is_complex(input: Tensor) -> bool:
+    """Whether the dtype is complex: never. TypeError for what is no tensor."""
+    return bool(_tensor("is_complex", input).is_complex())
+
+
+def is_signed(input: Tensor) -> bool:
+    """Whether the dtype has negative numbers. TypeError for what is no tensor."""
+    return bool(_tensor("is_signed", input).is_signed())
+
+
+def is_nonzero(input: Tensor) -> bool:
+    """The truth of the only element. RuntimeError where there are more, TypeError for what is no tensor."""
+    return bool(_tensor("is_nonzero", input))
+
+
+def is_same_size(input: Tensor, other: Tensor) -> bool:
+    """Whether two tensors have one shape. TypeError for what is no tensor."""
+    if not isinstance(other, TensorBase):
+        raise argument_error("is_same_size", "other", 2, "Tensor", other)
+    return bool(_tensor("is_same_size", input).meta.shape == other.meta.shape)
+
+
+def is_storage(obj: Any, /) -> bool:
+    """Whether `obj` is what `x.storage()` or `x.untyped_storage()` give."""
+    return isinstance(obj, Storage)
+
+
+def detach(input: Tensor) -> Tensor:
+    """`input.detach()`."""
+    return _tensor("detach", input).detach()
+
+
+def detach_(input: Tensor) -> Tensor:
+    """`input.detach_()`."""
+    return _tensor("detach_", input).detach_()

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from .._core.devices import CPU, device as Device
-from .._core.shapes import contiguous_strides, parse_shape
+from .._core.devices import CPU, channels_last, channels_last_3d, device as Device
+from .._core.shapes import contiguous_strides, parse_shape, wrap_dim
 from .._engine import modes
 from .._ops.views import memory_of
 from .base import TensorBase, settle
@@ -26,7 +26,7 @@ class MemoryMethods(WriteMethods):
 
     def size(self, dim: int | None = None) -> Any:
         """All lengths, or that of one axis."""
-        return self.shape if dim is None else self.shape[dim]
+        return self.shape if dim is None else self.meta.shape[wrap_dim(dim, len(self.meta.shape), False)]
 
     def dim(self) -> int:
         """Number of axes."""
@@ -62,7 +62,7 @@ class MemoryMethods(WriteMethods):
             if self.meta.numel
             else contiguous_strides(self.meta.shape)
         )
-        return steps if dim is None else steps[dim]
+        return steps if dim is None else steps[wrap_dim(dim, len(steps), False)]
 
     def storage_offset(self) -> int:
         """Distance of the first element from the start of the memory, in elements."""
@@ -74,7 +74,10 @@ class MemoryMethods(WriteMethods):
         return int(self.array.__array_interface__["data"][0])
 
     def is_contiguous(self, memory_format: Any = None) -> bool:
-        """Whether the elements lie in row-major order without gaps."""
+        """Whether the elements lie in row-major order without gaps, or with the second axis last for the `channels_last` formats."""
+        if memory_format is channels_last or memory_format is channels_last_3d:
+            rank = 4 if memory_format is channels_last else 5
+            return len(self.meta.shape) == rank and np.moveaxis(self.array, 1, -1).flags.c_contiguous
         return self.array.flags.c_contiguous
 
     def is_floating_point(self) -> bool:
@@ -99,13 +102,6 @@ class MemoryMethods(WriteMethods):
     def get_device(self) -> int:
         """The number of the device: -1 for the CPU."""
         return -1
-
-    is_cuda = False
-    is_cpu = True
-    is_meta = False
-    is_sparse = False
-    is_quantized = False
-    layout = "strided"
 
     def cpu(self) -> Any:
         """The tensor itself: all tensors are on the CPU."""
@@ -213,3 +209,8 @@ def is_conj(input: Tensor) -> bool:
 
 
 is_neg = is_conj
+
+
+def is_inference(input: Tensor) -> bool:
+    """Whether it was made in inference mode."""
+    return bool(input.is_inference())

@@ -3,20 +3,28 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .._core.devices import check_device
 from .._core.dtypes import dtype as Dtype
 from .._core.errors import argument_error
+from .._core.late import LateModule
+from .._ops.views import alias_op
 from . import creation
 from .base import TensorBase
 from .convert import data_array, dtype_argument
 from .creation import filled, leaf, sizes
+from .placement import PlacementMethods
+
+if TYPE_CHECKING:
+    from . import legacy
+else:
+    legacy = LateModule("jitgrad._tensor.legacy")  # few programs make tensors that way
 
 Tensor = Any
 
 
-class NewMethods(TensorBase):
+class NewMethods(PlacementMethods):
     """See the module's docstring."""
 
     __slots__ = ()
@@ -63,8 +71,25 @@ class NewMethods(TensorBase):
             size, stride, dtype=dtype or self.meta.kind, device=device, requires_grad=requires_grad
         )
 
-    def new(self, *args: Any) -> Tensor:
-        """`new_tensor` of a list, `new_empty` of sizes."""
-        if len(args) == 1 and isinstance(args[0], (list, tuple)):
-            return leaf(data_array(args[0], self.meta.kind))
-        return self.new_empty(args)
+    def __new__(cls, *args: Any, **named: Any) -> Any:
+        """`Tensor(2, 3)`, `Tensor([1, 2])`, `Tensor(other)`: see `legacy_tensor`. A subclass gets a tensor of its own class."""
+        made = legacy.legacy_tensor(args, named, None)
+        return made if type(made) is cls else recast(made, cls)
+
+    def new(self, *args: Any, **named: Any) -> Tensor:
+        """`x.new(2, 3)`, `x.new([1, 2])`: a tensor of this one's dtype as the old constructors make it; see `legacy_tensor`."""
+        return legacy.legacy_tensor(args, named, self.meta.kind)
+
+    def as_subclass(self, cls: Any) -> Any:
+        """The same memory and history as a tensor of a subclass. TypeError for any other class."""
+        if not (isinstance(cls, type) and issubclass(cls, TensorBase)):
+            raise TypeError("Creating a Tensor subclass from a class that does not inherit from Tensor is not possible. Make sure your class "
+                            "inherits from Tensor.")  # fmt: skip
+        return recast(alias_op(self), cls)
+
+
+def recast(made: Tensor, cls: type[Any]) -> Any:
+    """A tensor that nobody else has as one of another class."""
+    result = object.__new__(cls)
+    result.array, result.meta, result.fn, result.vc, result.rare = made.array, made.meta, made.fn, made.vc, made.rare
+    return result

@@ -1,0 +1,210 @@
+"""Names that programs written for torch use: old constructors, placement, defaults, questions asked by functions."""
+
+import copy
+import os
+import pickle
+import warnings
+
+import numpy as np
+import pytest
+
+from tests.libraries import lib
+
+__all__ = ["lib"]
+TYPES = {"Float": "float32", "Double": "float64", "Half": "float16", "Long": "int64", "Int": "int32", "Short": "int16", "Char": "int8",
+         "Byte": "uint8", "Bool": "bool"}  # fmt: skip
+
+
+# ---------------------------------------------------------------- old constructors
+@pytest.mark.parametrize("name", TYPES)
+def test_classes_of_one_dtype(lib, name):
+    kind, dtype = getattr(lib, name + "Tensor"), getattr(lib, TYPES[name])
+    assert kind([[1, 0]]).tolist() == [[1, 0]]
+    assert kind([1]).dtype is dtype is kind.dtype
+    assert kind(2, 3).shape == (2, 3)
+    assert kind().shape == (0,)
+    assert isinstance(kind([1]), kind)
+    assert isinstance(lib.ones(1).double(), kind) == (name == "Double")
+    assert lib.ones(2).type(kind).dtype is dtype
+    assert lib.ones(2).type(f"torch.{name}Tensor").type() == f"torch.{name}Tensor"
+
+
+def test_tensor_makes_tensors(lib):
+    assert lib.Tensor(2, 3).shape == lib.Tensor(lib.Size([2, 3])).shape == lib.Tensor(size=(2, 3)).shape == (2, 3)
+    assert lib.Tensor([2, 3]).tolist() == lib.Tensor((2, 3)).tolist() == [2.0, 3.0]
+    assert lib.Tensor(np.ones(2)).dtype is lib.float32
+    assert lib.Tensor().shape == (0,)
+    x = lib.ones(2, requires_grad=True)
+    y = lib.Tensor(x)
+    assert y._base is x
+    assert y.grad_fn.name() == "AliasBackward0"
+    assert lib.Tensor(lib.ones(2).long()).dtype is lib.int64
+
+
+def test_new_takes_the_dtype_of_its_tensor(lib):
+    x = lib.ones(2, dtype=lib.float64)
+    assert x.new([1, 2]).dtype is x.new(2, 3).dtype is x.new().dtype is lib.float64
+    assert x.new(lib.Size([4])).shape == (4,)
+    assert x.new(x).data_ptr() == x.data_ptr()
+    assert x.new(np.zeros(3, np.float32)).tolist() == [0.0, 0.0, 0.0]
+
+
+REFUSED = [
+    (lambda t: t.Tensor(3.5), TypeError, r"new\(\): data must be a sequence \(got float\)"),
+    (lambda t: t.Tensor(None), TypeError, r"new\(\): data must be a sequence \(got NoneType\)"),
+    (lambda t: t.Tensor("a"), TypeError, r"new\(\): invalid data type 'str'"),
+    (lambda t: t.Tensor(2, "a"), TypeError, r"new\(\): argument 'size' failed to unpack the object at pos 2"),
+    (lambda t: t.Tensor([1], [2]), TypeError, r"new\(\) received an invalid combination of arguments - got \(list, list\)"),
+    (lambda t: t.Tensor(2, requires_grad=True), TypeError, r"new\(\) received an invalid combination of arguments"),
+    (lambda t: t.Tensor(-1), RuntimeError, r"Trying to create tensor with negative dimension -1: \[-1\]"),
+    (lambda t: t.Tensor(2, device="cuda"), RuntimeError, "legacy constructor expects device type: cpu but device type: cuda was passed"),
+    (lambda t: t.FloatTensor(t.ones(2).double()), TypeError, r"expected TensorOptions\(dtype=float, device=cpu"),
+    (lambda t: t.ones(2).new(t.ones(2).long()), TypeError, r"expected TensorOptions\(dtype=float, .*got TensorOptions\(dtype=long int"),
+    (lambda t: t.IntTensor([2**40]), RuntimeError, "without overflow"),
+    (lambda t: t.ones(2).as_subclass(int), TypeError, "Creating a Tensor subclass from a class that does not inherit from Tensor"),
+    (lambda t: t.autograd.Variable(1), TypeError, "Variable data has to be a tensor, but got int"),
+    (lambda t: t.set_default_tensor_type(t.IntTensor), TypeError, "only floating-point types are supported as the default type"),
+    (lambda t: t.set_default_tensor_type("torch.cuda.FloatTensor"), TypeError, "type torch.cuda.FloatTensor not available"),
+    (lambda t: t.is_floating_point(3), TypeError, r"is_floating_point\(\): argument 'input' \(position 1\) must be Tensor, not int"),
+    (lambda t: t.ones(2).cuda(), AssertionError, "Torch not compiled with CUDA enabled"),
+    (lambda t: t.ones(2).pin_memory(), RuntimeError, "Cannot access accelerator device when none is available."),
+    (lambda t: t.ones(2).size(5), IndexError, "Dimension out of range"),
+    (lambda t: t.ones(2).stride(-2), IndexError, "Dimension out of range"),
+    (lambda t: t.ones(2).clone(memory_format=3), TypeError, "argument 'memory_format' must be torch.memory_format, not int"),
+    (lambda t: t.ones(2).clone(memory_format=t.channels_last), RuntimeError, "required rank 4 tensor to use channels_last format"),
+    (lambda t: t.use_deterministic_algorithms(3), TypeError, "argument 'mode'"),
+    (lambda t: t.ones(2, requires_grad=True).apply_(lambda x: x), RuntimeError, r"Can't call apply_\(\) on Variable that requires grad"),
+    (lambda t: t.set_num_interop_threads(0), RuntimeError, "expects a positive integer"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("number", range(len(REFUSED)))
+def test_refusals(lib, number):
+    call, error, words = REFUSED[number]
+    with pytest.raises(error, match=words):
+        call(lib)
+
+
+def test_subclasses_are_made_of_data(lib):
+    class Mine(lib.Tensor):
+        pass
+
+    class Named(lib.Tensor):
+        def __init__(self, data):
+            self.length = len(data)
+
+    made = Mine([1, 2])
+    assert type(made) is Mine
+    assert made.tolist() == [1.0, 2.0]
+    assert Named([1, 2]).length == 2
+    x = lib.ones(2, requires_grad=True)
+    cast = (x * 3).as_subclass(Mine)
+    assert type(cast) is Mine
+    cast.sum().backward()
+    assert x.grad.tolist() == [3.0, 3.0]
+
+
+def test_what_the_slots_hold_survives_a_bare_call():
+    lib = pytest.importorskip("jitgrad")
+    x = lib.Tensor([1.0])
+    assert copy.deepcopy(x).tolist() == pickle.loads(pickle.dumps(x)).tolist() == [1.0]
+    with lib.inference_mode():
+        assert lib.Tensor([1.0]).is_inference()
+
+
+# ---------------------------------------------------------------- placement
+def test_placement(lib):
+    x = lib.ones(2, 3)
+    assert x.device == lib.device("cpu")
+    assert (x.device.type, x.device.index, x.get_device()) == ("cpu", None, -1)
+    assert x.layout is lib.strided
+    assert not any([x.is_cuda, x.is_meta, x.is_sparse, x.is_pinned(), x.is_shared(), x.is_quantized])
+    assert x.is_cpu
+    assert x.cpu() is x
+    assert x.to(lib.device("cpu")) is x
+    assert x.t().dim_order() == (1, 0)
+    assert x.t().contiguous(memory_format=lib.contiguous_format).is_contiguous()
+    image = lib.ones(2, 4, 5, 3).permute(0, 3, 1, 2)
+    assert image.is_contiguous(memory_format=lib.channels_last)
+    assert not lib.ones(2, 3, 4, 5).is_contiguous(memory_format=lib.channels_last)
+    assert lib.ones(2, device=lib.device("cpu"), layout=lib.strided, pin_memory=False).tolist() == [1.0, 1.0]
+    with lib.device("cpu"):
+        assert lib.ones(1).device.type == "cpu"
+
+
+def test_formats_that_would_need_other_strides_are_refused_by_name():
+    lib = pytest.importorskip("jitgrad")
+    with pytest.raises(NotImplementedError, match="channels_last"):
+        lib.ones(1, 2, 3, 4).contiguous(memory_format=lib.channels_last)
+    with pytest.raises(NotImplementedError, match="sparse"):
+        lib.ones(2).to_sparse()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_forked_child_writes_to_shared_memory():
+    lib = pytest.importorskip("jitgrad")
+    x = lib.zeros(2)
+    assert x.share_memory_() is x
+    assert x.is_shared()
+    child = os.fork()
+    if not child:
+        x.numpy()[:] = 5
+        os._exit(0)
+    os.waitpid(child, 0)
+    assert x.tolist() == [5.0, 5.0]
+
+
+def test_python_functions_element_by_element(lib):
+    x = lib.tensor([1.0, 2.0])
+    assert x.apply_(lambda a: a + 1).tolist() == [2.0, 3.0]
+    assert x.map_(lib.tensor([10.0]).expand(2), lambda a, b: a + b).tolist() == [12.0, 13.0]
+    assert [a.item() for a in reversed(x)] == [13.0, 12.0]
+
+
+# ---------------------------------------------------------------- defaults and questions
+def test_defaults(lib):
+    assert lib.get_default_device() == lib.device("cpu")
+    lib.set_default_device("cpu")
+    before = lib.get_default_dtype()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            lib.set_default_tensor_type(lib.DoubleTensor)
+            assert lib.tensor(1.0).dtype is lib.Tensor([1]).dtype is lib.float64
+            lib.set_default_tensor_type("torch.FloatTensor")
+            assert lib.Tensor([1]).dtype is lib.float32
+        finally:
+            lib.set_default_dtype(before)
+    lib.set_default_device(None)
+
+
+def test_switches(lib):
+    try:
+        lib.use_deterministic_algorithms(True, warn_only=True)
+        assert lib.are_deterministic_algorithms_enabled()
+        assert lib.get_deterministic_debug_mode() == 1
+        lib.set_deterministic_debug_mode("error")
+        assert not lib.is_deterministic_algorithms_warn_only_enabled()
+    finally:
+        lib.use_deterministic_algorithms(False)
+    assert lib.get_deterministic_debug_mode() == 0
+    assert lib.get_float32_matmul_precision() == "highest"
+
+
+def test_questions(lib):
+    x = lib.ones(2)
+    assert lib.is_floating_point(x)
+    assert not lib.is_floating_point(x.long())
+    assert not lib.is_complex(x)
+    assert lib.is_signed(x)
+    assert lib.is_nonzero(x[:1])
+    assert lib.is_same_size(x, lib.zeros(2))
+    assert lib.is_storage(x.untyped_storage())
+    assert not lib.is_storage(x)
+    assert lib.typename(x.double()) == "torch.DoubleTensor"
+    assert lib.typename([]) == "list"
+    assert lib.detach(lib.ones(1, requires_grad=True)).requires_grad is False
+    assert (lib.inf, lib.pi > 3, lib.e < 3, lib.newaxis) == (float("inf"), True, True, None)
+    assert lib.nan != lib.nan
+    assert lib.contiguous_format is not lib.preserve_format
+    assert lib.random.initial_seed() == lib.initial_seed()
