@@ -74,7 +74,7 @@ def test_functions_kernels_and_packed_values():
     assert found == {"saved_tensors[0]": 32, "ctx.extra": 20, "ctx.numbers": 24}
     square = torch.elementwise(lambda x: x * x)
     assert saved_memory(square(x * 1)).total == 32
-    with torch.autograd.graph.saved_tensors_hooks(lambda t: t.numpy().astype("f2"), lambda a: torch.from_numpy(a.astype("f4"))):
+    with torch.autograd.graph.saved_tensors_hooks(lambda t: t.detach().numpy().astype("f2"), lambda a: torch.from_numpy(a.astype("f4"))):
         z = x.exp()
     (value,) = saved_memory(z)
     assert (value.shape, value.dtype, value.nbytes) == ((8,), "float32", 16)

@@ -24,9 +24,9 @@ def roots_of(outputs: Any, caller: str) -> list[Node]:
 
     TypeError for anything else, RuntimeError for a tensor that takes no gradient.
     """
-    one = isinstance(outputs, (TensorBase, GradientEdge, Node))
+    several = isinstance(outputs, Iterable) and not isinstance(outputs, (TensorBase, GradientEdge))
     found: list[Node] = []
-    for output in (outputs,) if one else outputs:
+    for output in outputs if several else (outputs,):
         if isinstance(output, Node):
             found.append(output)
         elif isinstance(output, GradientEdge):
