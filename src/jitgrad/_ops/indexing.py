@@ -60,6 +60,10 @@ def _(grad: Array, needs: tuple[bool, bool], key: Key, accumulate: bool) -> tupl
     return kept, np.ascontiguousarray(grad[numpy_key(key)]) if needs[1] else None
 
 
+for _op in (index_op, index_put_op):
+    _op.saves = (("indices", ()),)  # torch counts them among the saved values: a second backward raises
+
+
 def put_by_key(input: Tensor, key: Key, values: Tensor, accumulate: bool = False) -> Tensor:
     """`input` with `values`, of its dtype, at the places of a key. RuntimeError unless they broadcast to these."""
     shape = fitting_shape(input.meta.shape, key, values.meta.shape)

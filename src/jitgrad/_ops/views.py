@@ -246,6 +246,24 @@ def memory_of(array: Array) -> Array:
     return root
 
 
+def flat_memory(array: Array, kind: Any) -> Array:
+    """The whole memory that an array lies in, as a row of elements of a dtype."""
+    root = memory_of(array)
+    count = root.nbytes // root.itemsize
+    whole = np.asarray(Window(root, 0, (count,), (root.itemsize,))).view(np.uint8)
+    return whole[: root.nbytes // kind.itemsize * kind.itemsize].view(kind.numpy)
+
+
+def window(memory: Array, kind: Any, start: int, shape: Shape, steps: Shape) -> Array:
+    """An array of some dtype over the memory of another. RuntimeError for places outside of it."""
+    flat, unit = flat_memory(memory, kind), kind.itemsize
+    needed = 0 if 0 in shape else start + 1 + sum((n - 1) * step for n, step in zip(shape, steps, strict=True))
+    if needed > flat.size:
+        raise RuntimeError(f"setStorage: sizes {list(shape)}, strides {list(steps)}, storage offset {start}, and itemsize {unit} requiring a storage "
+                           f"size of {needed * unit} are out of bounds for storage of size {flat.nbytes}")  # fmt: skip
+    return np.asarray(Window(flat, start * unit, shape, tuple(step * unit for step in steps)))
+
+
 @general(node="AsStridedBackward0", name="_as_strided")
 def as_strided_op(input: Array, size: Shape, steps: Shape, start: int, own: int, layout: Shape, memory: int) -> Array:
     """`start`, `own`: offsets of the result and of the input in their memory of `memory` elements; `layout`: the input's strides."""

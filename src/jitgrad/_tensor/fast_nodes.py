@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from .._engine import modes, versions
-from .._engine.node import RELEASED, Node
+from .._engine.node import RELEASED, Node, target
 from .._ops.derived import Map
 from .._ops.kinds import Dispatch
 from .._ops.maps import Elementwise
@@ -57,7 +57,7 @@ class FastNode(SlotFields, Node):
             counter = self.counter(slot)
             if counter is not None and counter.last > self.epoch:
                 maker = self if slot == "r" else getattr(self, "e" + slot[1])
-                raise modified(self.epoch, counter, array, None if maker is None or maker.number == 0 else (maker, 0))
+                raise modified(self.epoch, counter, array, None if maker is None or maker.number == 0 else target(maker), maker is self)
 
     def release(self) -> None:
         release_slots(self, self.kept)

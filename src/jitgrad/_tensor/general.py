@@ -15,11 +15,11 @@ from .._core.meta import meta_of
 from .._engine import modes, versions
 from .._engine.node import Node, Port, next_number
 from .._ops.kinds import General, Linear
-from .base import ODD, TensorBase, wrap
+from .base import INFERENCE_LEAVES, ODD, TensorBase, wrap
 from .elementwise import attach, counter_of, recording
 from .nodes import RESULT, SELF, LinearNode, OpNode, Recorded, node_class
 from .saved import watch
-from .views import edge_of, mark_inference, wrap_view
+from .views import edge_of, mark_inference, only_inference, wrap_view
 
 Array = np.ndarray[Any, Any]
 UNREAD, EXTRA, OUTPUT, INPUT = range(4)  # where a saved value comes from
@@ -106,6 +106,8 @@ def call_general(op: General, inputs: tuple[Any, ...], statics: tuple[Any, ...])
         edges.append(edge)
         taken = taken or edge is not None
     if taken and result.meta.kind.is_floating_point:  # a cast to integers, say, takes no gradient
+        if INFERENCE_LEAVES and only_inference(inputs):
+            return result
         record(op, inputs, arrays, statics, result, extras, edges)
     return result
 
@@ -166,6 +168,8 @@ def record_several(op: General, inputs: tuple[Any, ...], arrays: Sequence[Any], 
     edges = tuple([None if inputs[k] is None else edge_of(inputs[k]) for k in places])
     needs = tuple([edge is not None for edge in edges])
     if True not in needs or not any(result.meta.kind.is_floating_point for result in results):
+        return None
+    if INFERENCE_LEAVES and only_inference(inputs):
         return None
     recipe = recipe_of(op, needs)
     node = recipe.cls()

@@ -42,10 +42,10 @@ def check_writable(tensor: Any, name: str) -> None:
         modes.LOCAL.before_write(tensor)
     if not modes.grad_enabled():
         return
-    if rare is not None and rare.base is not None and rare.base.fn is not None:
+    if rare is not None and rare.base is not None and (rare.base.fn is not None or tensor.fn is not None):
         if rare.creation is not None:
             raise creation_refusal(tensor, "is being")
-        if rare.base.fn.number == LEAF:
+        if rare.base.fn is not None and rare.base.fn.number == LEAF:
             raise RuntimeError("a view of a leaf Variable that requires grad is being used in an in-place operation.")
     fn = edge_of(tensor)
     if fn is not None and fn.number == LEAF:
@@ -167,13 +167,14 @@ def check_result(tensor: Any, shape: tuple[int, ...], kind: Any) -> None:
 def adopt(tensor: Any, fn: Any) -> None:
     """Make a node the tensor's history; a view hands it on to its base."""
     fn.vc = counter = version_of(tensor)
-    counter.maker = weakref.ref(fn)
     fn.epoch = versions.WRITES  # the write that made this value is not one that came after it
     rare, old = tensor.rare, tensor.fn
     if rare is not None and rare.base is not None:
         rebase(tensor, rare.base, fn, old)
+        fn = rare.base.fn
     else:
         tensor.fn = fn
+    counter.maker = weakref.ref(fn)
     if rare is not None and rare.retains is not None:
         move_retained(old, tensor.fn, rare.retains)
 

@@ -9,14 +9,15 @@ import numpy as np
 from .._core.devices import CPU, channels_last, channels_last_3d, device as Device
 from .._core.shapes import contiguous_strides, parse_shape, wrap_dim
 from .._engine import modes
-from .._ops.views import memory_of
+from .._ops.views import memory_of, window
 from .base import TensorBase, settle
 from .gradients import C_NAMES
 from .inplace import check_writable
-from .storage import Storage, UntypedStorage, window
+from .storage import Storage, UntypedStorage
 from .writes import WriteMethods
 
 Tensor = Any
+Array = np.ndarray[Any, Any]
 
 
 class MemoryMethods(WriteMethods):
@@ -137,19 +138,19 @@ class MemoryMethods(WriteMethods):
             if size is None:
                 self.array = source.array
             else:
-                self.array = self._window(Storage(source.array, kind), storage_offset, size, stride)
+                self.array = self._window(source.array, storage_offset, size, stride)
         elif source is None:
             self.array = np.empty(0, kind.numpy)
         else:
             count = source.nbytes() // kind.itemsize - storage_offset
-            self.array = self._window(source, storage_offset, (count,) if size is None else size, stride)
+            self.array = self._window(source.elements, storage_offset, (count,) if size is None else size, stride)
         settle(self)
         self._bump()
         return self
 
-    def _window(self, storage: Storage, start: int, size: Any, stride: Any) -> np.ndarray[Any, Any]:
+    def _window(self, memory: Array, start: int, size: Any, stride: Any) -> np.ndarray[Any, Any]:
         shape = parse_shape((size,))
-        return window(storage, self.meta.kind, start, shape, contiguous_strides(shape) if not stride else tuple(stride))
+        return window(memory, self.meta.kind, start, shape, contiguous_strides(shape) if not stride else tuple(stride))
 
     def is_set_to(self, tensor: Any) -> bool:
         """Whether another tensor is the same window of the same memory."""

@@ -16,6 +16,7 @@ from .._core.shapes import Size
 from .._engine import hooks, modes
 from .._engine.node import LEAF, target
 from .._engine.shown import show
+from .._ops.views import memory_of, window
 from . import backward as runs
 from .base import AccumulateGrad, TensorBase, grad_fn_of, own_rare, settle, version_of, wrap
 from .gradients import check_grad, hooks_of
@@ -26,7 +27,8 @@ from .views import edge_of
 
 _NON_LEAF = ("The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. Its .grad attribute won't be populated during "
              "autograd.backward(). If you indeed want the .grad field to be populated for a non-leaf Tensor, use .retain_grad() on the "
-             "non-leaf Tensor. If you access the non-leaf Tensor by mistake, make sure you access the leaf Tensor instead.")  # fmt: skip
+             "non-leaf Tensor. If you access the non-leaf Tensor by mistake, make sure you access the leaf Tensor instead. See "
+             "github.com/pytorch/pytorch/pull/30531 for more information.")  # fmt: skip
 
 
 class TensorMethods(MemoryMethods):
@@ -70,6 +72,12 @@ class TensorMethods(MemoryMethods):
             fn.grad = value
         elif value is not None or self.rare is not None:
             own_rare(self).grad = value
+
+    @property
+    def is_leaf(self) -> bool:
+        """Whether it was made by the user, not by a recorded op."""
+        edge = self.fn if self.rare is None else edge_of(self)
+        return edge is None or edge.number == LEAF
 
     @property
     def grad_fn(self) -> Any:
@@ -193,6 +201,8 @@ class TensorMethods(MemoryMethods):
     def data(self, new: Any) -> None:
         if not isinstance(new, TensorBase):
             raise TypeError(f"Variable data has to be a tensor, but got {type(new).__name__}")
+        if self.requires_grad and not new.meta.kind.is_floating_point:
+            raise RuntimeError("data set to a tensor that requires gradients must be floating point or complex dtype")
         observe(self, "assignment to .data")
         self.array = new.array
         settle(self)
@@ -215,8 +225,8 @@ class TensorMethods(MemoryMethods):
         return self.array.tolist()
 
     def numpy(self, *, force: bool = False) -> np.ndarray[Any, Any]:
-        """The elements as a NumPy array over the same memory. RuntimeError if the tensor takes gradients, unless forced."""
-        if self.requires_grad and not force:
+        """The elements as a NumPy array over the same memory. RuntimeError if the tensor takes gradients, unless forced or under `no_grad`."""
+        if self.requires_grad and not force and modes.grad_enabled():
             raise RuntimeError("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.")
         observe(self, "numpy()")
         if (self.vc is not None and self.vc.computed) or (self.fn is not None and self.fn.number != LEAF):
@@ -245,11 +255,17 @@ class TensorMethods(MemoryMethods):
         observe(self, "bool()")
         return bool(self.array.item())
 
+    def _only(self) -> Any:
+        """The only element. ValueError in torch's words where there are more, or none."""
+        if self.meta.numel != 1:
+            raise ValueError("only one element tensors can be converted to Python scalars")
+        return self.item()
+
     def __int__(self) -> int:
-        return int(self.item())
+        return int(self._only())
 
     def __float__(self) -> float:
-        return float(self.item())
+        return float(self._only())
 
     def __index__(self) -> int:
         if self.meta.kind.is_floating_point or self.meta.numel != 1:
@@ -258,7 +274,7 @@ class TensorMethods(MemoryMethods):
         return int(self.array.item())
 
     def __complex__(self) -> complex:
-        return complex(self.item())
+        return complex(self._only())
 
     def __contains__(self, element: Any) -> bool:
         observe(self, "`in`")
@@ -282,22 +298,17 @@ class TensorMethods(MemoryMethods):
             raise RuntimeError("Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at the moment.  If you were "
                                "attempting to deepcopy a module, this may be because of a torch.nn.utils.weight_norm usage, see "
                                "https://github.com/pytorch/pytorch/pull/103001")  # fmt: skip
-        result = self._same_kind(self.array.copy(order="K"))
+        root = copy.deepcopy(memory_of(self.array), memo)  # tensors that share memory share it in the copy, too
+        result = _rebuild(type(self), root, *self._place(), self.fn is not None, {})
         memo[id(self)] = result
         if self._grad_slot() is not None:
             result._set_grad_slot(copy.deepcopy(self._grad_slot(), memo))
         result.__dict__.update(copy.deepcopy(self.__dict__, memo))
         return result
 
-    def _same_kind(self, array: np.ndarray[Any, Any]) -> Any:
-        """A leaf of the same class around another array."""
-        result = type(self)()
-        result.array = array
-        result.vc = result.rare = result.fn = None
-        settle(result)
-        if self.fn is not None:
-            result.requires_grad_()
-        return result
+    def _place(self) -> tuple[Any, int, tuple[int, ...], Any]:
+        """Dtype, start, shape and strides in the memory that the tensor lies in."""
+        return self.meta.kind, self.storage_offset(), self.meta.shape, self.stride()
 
     @staticmethod
     def _make_subclass(kind: type[Any], data: Any, requires_grad: bool = False) -> Any:
@@ -308,12 +319,12 @@ class TensorMethods(MemoryMethods):
         settle(result)
         if data.is_inference():
             own_rare(result).inference = True
+        if requires_grad and not result.meta.kind.is_floating_point:
+            raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients")
         return result.requires_grad_(requires_grad)
 
     def __reduce_ex__(self, protocol: Any) -> Any:
-        if not self.is_leaf:
-            raise RuntimeError("Only Tensors created explicitly by the user (graph leaves) can be pickled; detach() first")
-        return _rebuild, (type(self), self.array, self.fn is not None, self.__dict__)
+        return _rebuild, (type(self), memory_of(self.array), *self._place(), self.requires_grad, self.__dict__)
 
     def __repr__(self, *, tensor_contents: str | None = None) -> str:
         observe(self, "printing")
@@ -335,9 +346,10 @@ def observe(tensor: Any, what: str) -> None:
         modes.LOCAL.tracer.observed(tensor, what)
 
 
-def _rebuild(kind: type[Any], array: np.ndarray[Any, Any], requires_grad: bool, attributes: dict[str, Any]) -> Any:
-    result = kind()
-    result.array = array
+def _rebuild(cls: type[Any], memory: np.ndarray[Any, Any], kind: Any, start: int, shape: tuple[int, ...], steps: tuple[int, ...],
+             requires_grad: bool, attributes: dict[str, Any]) -> Any:  # fmt: skip
+    result = object.__new__(cls)
+    result.array = window(memory, kind, start, shape, steps)
     result.vc = result.rare = result.fn = None
     settle(result)
     result.__dict__.update(attributes)

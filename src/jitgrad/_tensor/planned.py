@@ -13,7 +13,7 @@ import numpy as np
 
 from .._core.meta import Meta, meta_for
 from .._engine import modes, versions
-from .._engine.node import LEAF, RELEASED, Node, next_number
+from .._engine.node import LEAF, RELEASED, Node, next_number, target
 from .._kernels import products
 from .._ops import matmul
 from .._ops.kinds import General
@@ -55,7 +55,7 @@ class PlannedNode(SlotFields, Node):
                 counter = self.counter(slot)
                 if counter is not None and counter.last > self.epoch:
                     maker = getattr(self, "e" + slot[1])
-                    raise modified(self.epoch, counter, array, None if maker is None or maker.number == LEAF else (maker, 0))
+                    raise modified(self.epoch, counter, array, None if maker is None or maker.number == LEAF else target(maker))
 
     def release(self) -> None:
         release_slots(self, self.kept)

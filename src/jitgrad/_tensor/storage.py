@@ -1,4 +1,4 @@
-"""The memory under a tensor: `storage()`, `untyped_storage()` and `set_`."""
+"""The memory under a tensor: what `storage()` and `untyped_storage()` give."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 from .._core.devices import CPU
 from .._core.dtypes import dtype as Dtype, uint8
-from .._ops.views import Window, memory_of
+from .._ops.views import flat_memory
 
 Array = np.ndarray[Any, Any]
 
@@ -21,9 +21,7 @@ class Storage:
     """
 
     def __init__(self, array: Array, kind: Dtype) -> None:
-        root = memory_of(array)
-        whole = np.asarray(Window(root, 0, (root.nbytes // root.itemsize,), (root.itemsize,)))
-        self.elements: Array = whole.view(kind.numpy)
+        self.elements: Array = flat_memory(array, kind)
         self.dtype = kind
         self.device = CPU
 
@@ -90,14 +88,3 @@ class UntypedStorage(Storage):
     def __repr__(self) -> str:
         rows = "\n ".join(str(value) for value in self.tolist())
         return f" {rows}\n[jitgrad.storage.UntypedStorage(device=cpu) of size {len(self)}]"
-
-
-def window(storage: Storage, kind: Dtype, start: int, shape: tuple[int, ...], steps: tuple[int, ...]) -> Array:
-    """An array over a storage. RuntimeError for places outside of it."""
-    unit = kind.numpy.itemsize
-    extent = 0 if 0 in shape else start + 1 + sum((n - 1) * step for n, step in zip(shape, steps, strict=True))
-    if extent * unit > storage.nbytes():
-        raise RuntimeError(f"setStorage: sizes {list(shape)}, strides {list(steps)}, storage offset {start}, and itemsize {unit} requiring a storage "
-                           f"size of {extent * unit} are out of bounds for storage of size {storage.nbytes()}")  # fmt: skip
-    flat = storage.elements.view(np.uint8)[: storage.nbytes() // unit * unit].view(kind.numpy)
-    return np.asarray(Window(flat, start * unit, shape, tuple(step * unit for step in steps)))

@@ -202,7 +202,7 @@ class CopySlices(Recorded):
             self.inner.release()
 
     def kept_values(self) -> list[tuple[str, Any, Node | None]]:
-        return [] if self.inner is None else self.inner.kept_values()  # type: ignore[no-any-return]
+        return [] if self.inner is None else self.inner.kept_values()
 
     def check_saved(self) -> None:
         if self.inner is not None:

@@ -11,12 +11,12 @@ from .._core.errors import argument_error
 from .._core.shapes import check_sizes, contiguous_strides, parse_shape
 from .._engine import modes
 from .._ops import casts
+from .._ops.views import flat_memory, window
 from . import indexing
 from .base import TensorBase, settle, wrap
 from .convert import NUMBER_TYPES
 from .inplace import check_overlap, check_writable, inplace
 from .new_methods import NewMethods
-from .storage import Storage, window
 from .views import edge_of
 
 Tensor = Any
@@ -74,12 +74,12 @@ class WriteMethods(NewMethods):
             raise RuntimeError("numel: integer multiplication overflow")
         if count * self.meta.dtype.itemsize >= 1 << 63:
             raise RuntimeError(f"Storage size calculation overflowed with sizes={list(shape)}")
-        storage, start = Storage(self.array, self.meta.kind), self.storage_offset()  # type: ignore[attr-defined]
-        if start + count <= storage.size():
-            self.array = window(storage, self.meta.kind, start, shape, contiguous_strides(shape))
+        memory, start = flat_memory(self.array, self.meta.kind), self.storage_offset()  # type: ignore[attr-defined]
+        if start + count <= memory.size:
+            self.array = window(memory, self.meta.kind, start, shape, contiguous_strides(shape))
         else:
             self.array = np.empty(shape, self.meta.dtype)
-            self.array.reshape(-1)[: storage.size() - start] = storage.elements[start:]
+            self.array.reshape(-1)[: memory.size - start] = memory[start:]
         settle(self)
         self._bump()
         return self

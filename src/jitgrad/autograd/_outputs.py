@@ -10,7 +10,7 @@ import warnings
 from typing import Any, Final
 
 from .._engine import modes
-from .._engine.node import LEAF, Port
+from .._engine.node import LEAF, Nowhere, Port
 from .._tensor.base import TensorBase
 from .._tensor.inplace import adopt
 from .._tensor.views import creation_refusal, edge_of, wrap_view
@@ -186,6 +186,8 @@ def check_dirty(dirty: tuple[Any, ...]) -> None:
     """RuntimeError for a view that was written to and whose history can't follow."""
     for x in dirty:
         if x.rare is not None and x.rare.base is not None and x.rare.base.fn is not None:
+            if x.fn is None or type(x.fn) is Nowhere:  # to torch a view made under no_grad is a leaf
+                raise RuntimeError(_LEAF)
             if x.rare.creation is not None:
                 raise creation_refusal(x, "is being")
             if x.rare.base.fn.number == LEAF:
@@ -213,7 +215,7 @@ def rewrite(x: Any, edge: Any, is_input: bool, count: int) -> Any:
     if is_view and is_input:
         rare.seen = x.vc.count  # the node has its edge from before `forward`, which recorded nothing
     fn = edge_of(x)
-    if (fn is not None and fn.number == LEAF) or (fn is None and is_view and rare.creation in ("no_grad", "inference") and x.requires_grad):
+    if fn is not None and fn.number == LEAF:
         raise RuntimeError(_LEAF)
     if not is_input:
         if x._is_view():
