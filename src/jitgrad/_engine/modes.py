@@ -40,6 +40,7 @@ class _Local(threading.local):
     depth = 0  # backwards on this thread's stack
     run: Any = None  # the backward that runs in this thread
     tracer: Any = None  # what records this thread's calls for the compiler
+    interceptor: Any = None  # a function that op calls go through
     saved_hooks: tuple[Any, ...] = ()
     saved_hooks_disabled: str | None = None
     level: Any = None  # the innermost level of forward mode, which every op call goes through

@@ -5,11 +5,8 @@ While one is set the thread counts as being in a special mode, so that no call t
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
-
-import numpy as np
 
 from .._engine import modes
 from .._ops.derived import compute
@@ -22,18 +19,11 @@ from .general import checked_none, several
 Interceptor = Callable[[Any, tuple[Any, ...], tuple[Any, ...]], Any]
 
 
-class _Local(threading.local):
-    call: Interceptor | None = None
-
-
-LOCAL = _Local()
-
-
 def intercept(call: Interceptor | None) -> Interceptor | None:
     """Send the op calls of this thread through `call(op, inputs, statics)`, or with None no longer; returns what it was."""
-    before, LOCAL.call = LOCAL.call, call
+    before, modes.LOCAL.interceptor = modes.LOCAL.interceptor, call
     modes.enter_special((call is not None) - (before is not None))
-    return before
+    return before  # type: ignore[no-any-return]
 
 
 def is_replayable(op: Any) -> bool:
@@ -62,8 +52,3 @@ def _call(op: Any, inputs: tuple[Any, ...], statics: tuple[Any, ...], outs: Any)
     if outs is None:
         outs = op.function(arrays, *statics) if op.variadic else op.function(*arrays, *statics)
     return several(op, inputs, arrays, statics, outs), outs
-
-
-def arrays_of(outs: Any) -> Sequence[np.ndarray[Any, Any]]:
-    """The arrays of `call_and_show` in a row."""
-    return outs if isinstance(outs, tuple | list) else (outs,)

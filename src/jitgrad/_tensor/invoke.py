@@ -13,7 +13,6 @@ from .._engine import modes
 from .._ops.derived import Map
 from .._ops.kinds import Adjoint, Dispatch, General, Linear, Op
 from .._ops.maps import Elementwise
-from . import interception
 from .base import wrap
 from .elementwise import call_elementwise, call_map, recording
 from .general import attach_several, call_general
@@ -28,8 +27,8 @@ def invoke(op: Any, inputs: tuple[Any, ...], statics: tuple[Any, ...] = ()) -> A
             return modes.LOCAL.level.call(op, inputs, statics)
         if modes.LOCAL.tracer is not None:
             return modes.LOCAL.tracer.call(CALLS[type(op)], op, inputs, statics)
-        if interception.LOCAL.call is not None:
-            return interception.LOCAL.call(op, inputs, statics)
+        if modes.LOCAL.interceptor is not None:
+            return modes.LOCAL.interceptor(op, inputs, statics)
     return CALLS[type(op)](op, inputs, statics)
 
 
