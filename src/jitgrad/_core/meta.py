@@ -15,10 +15,12 @@ from typing import Any, Final
 import numpy as np
 
 from .dtypes import dtype as Dtype, from_numpy
+from .locks import forking_lock
 
 Entry = Callable[..., Any]
 Factory = Callable[[np.dtype[Any], list[Entry], int], Entry]
 
+_NUMBERING: Final = forking_lock()
 _FACTORIES: Final[list[Factory]] = []
 _TABLES: Final[dict[np.dtype[Any], list[Entry]]] = {}
 _METAS: Final[dict[tuple[tuple[int, ...], np.dtype[Any], bool], Meta]] = {}
@@ -49,17 +51,22 @@ def table(dtype: np.dtype[Any]) -> list[Entry]:
     """The kernels of one dtype."""
     found = _TABLES.get(dtype)
     if found is None:
-        found = _TABLES[dtype] = []
-        found.extend(factory(dtype, found, index) for index, factory in enumerate(_FACTORIES))
+        with _NUMBERING:
+            found = _TABLES.get(dtype)
+            if found is None:
+                found = []
+                found.extend(factory(dtype, found, index) for index, factory in enumerate(_FACTORIES))
+                _TABLES[dtype] = found  # complete, for other threads read it without the lock
     return found
 
 
 def register(factory: Factory) -> int:
     """Add a kernel to every table; `factory(dtype, table, index)` gives the entry. Returns its number."""
-    index = len(_FACTORIES)
-    _FACTORIES.append(factory)
-    for dtype, entries in _TABLES.items():
-        entries.append(factory(dtype, entries, index))
+    with _NUMBERING:  # two kernels of one number would be taken for each other
+        index = len(_FACTORIES)
+        _FACTORIES.append(factory)
+        for dtype, entries in _TABLES.items():
+            entries.append(factory(dtype, entries, index))
     return index
 
 
