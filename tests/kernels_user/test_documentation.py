@@ -43,6 +43,9 @@ def test_the_glue_makes_few_calls():
     scan = make_scan()
     x.grad = tensor(np.zeros(64), grad=False)
     ours = counts(lambda: scan(x, 0.5).backward(seed))
-    assert ours.python <= 15  # `x.exp().backward(seed)` makes 12
+    plain = counts(lambda: x.exp().backward(seed))
+    assert (
+        ours.python <= plain.python + 3
+    )  # the arguments are looked up, and Numba names the type of each array it returns
     assert ours.kernels <= 2
     assert ours.arrays == 0  # the two that the kernels return are theirs

@@ -147,7 +147,9 @@ class Contract:
     def refusal_forward(self) -> str:
         """What is said where forward mode meets a kernel whose derivative is another kernel."""
         if self.mutates:
-            return f"Trying to use forward AD with {self.name} that does not support it because it writes to its inputs."
+            return (
+                f"Trying to use forward AD with {self.name} that does not support it because it writes to its inputs."
+            )
         return (
             f"Trying to use forward AD with {self.name} that does not support it because its derivative is a kernel, which knows no tangents. Give "
             f"the backward in jitgrad ops as well (another jit_function is one), called with tensors:\n"

@@ -15,19 +15,19 @@ from typing import Any, Final
 
 import numpy as np
 
-from ..._engine import anomaly, modes, versions
-from ..._engine.node import Port, next_number
+from ..._engine import modes, versions
+from ..._engine.node import next_number
 from ..._kernels.captures import Read, all_reads, changed
 from ..._kernels.user import Argument, forked
 from ..._tensor.base import ODD, TensorBase, wrap
-from ..._tensor.elementwise import counter_of, recording
-from ..._tensor.saved import pack
-from ..._tensor.views import edge_of, mark_inference
+from ..._tensor.elementwise import recording
+from ..._tensor.views import mark_inference
 from .arguments import bind, prepare, signature_key
 from .contract import Contract, Function, global_name, python_function
-from .mutation import before_writing, link_written, write_back
-from .outcome import number
+from .mutation import before_writing, write_back
+from .outcome import apart, number
 from .plan import Plan
+from .recording import note, note_unlinked, record
 from .tangents import call_dual
 
 NUMBERS: Final = frozenset((float, int, bool, str, type(None), np.float64, np.float32, np.int64, np.bool_))
@@ -129,21 +129,22 @@ class JitFunction:
         return result
 
     def several(self, plan: Plan, args: tuple[Any, ...]) -> Any:
-        """A call seen before, with any number of plain tensors."""
+        """A call seen before, with any number of plain tensors, or of outputs."""
         call = [*args]
         for place in plan.tensors:
             call[place] = args[place].array
         found = plan.entry(*call)
         kept = found if plan.forward.several else (found,)
-        out = kept[0]
         for place, given in plan.narrow:
             kept = (*kept[:place], number(kept[place], given), *kept[place + 1 :])
-        if plan.number:
-            out = np.array(out, plan.dtype)
-        else:
-            for place in plan.scratch_arrays:
-                if kept[place].base.data == out.base.data:  # two views of one allocation
-                    kept = (*kept[:place], kept[place].copy(), *kept[place + 1 :])
+        if plan.many:
+            kept = apart(kept)
+        if plan.outs > 1:
+            results = [wrap(plan.output(place, kept[place])) for place in range(plan.outs)]
+            if recording():
+                record(plan, args, call, kept, results)
+            return tuple(results)
+        out = np.array(kept[0], plan.dtype) if plan.number else kept[0]
         result = TensorBase.kind()
         result.array = out
         result.meta = plan.metas.get(out.shape) or plan.output_meta(out.shape)
@@ -163,9 +164,7 @@ class JitFunction:
         for place in plan.loose:
             note(node, place, args[place])
         if None in edges:
-            for place, edge in zip(plan.diff, edges, strict=True):
-                if edge is None and place in plan.saved_inputs:
-                    note(node, place, args[place])
+            note_unlinked(node, args, edges)
         return result
 
     def general(self, args: tuple[Any, ...]) -> Any:
@@ -188,7 +187,7 @@ class JitFunction:
             for result in results[len(contract.mutates) :]:
                 mark_inference(result)
         elif recording():
-            self.record(plan, args, call, kept, results)
+            record(plan, args, call, kept, results)
         if noted is not None:
             tracer.kernel_linked(noted, results)
         return results[0] if len(results) == 1 else tuple(results) if results else None
@@ -226,70 +225,10 @@ class JitFunction:
         tensors = tuple(place for place, x in enumerate(args) if isinstance(x, TensorBase))
         return Plan(self._contract, arguments, floating, tensors)
 
-    # ---- recording
-    def record(self, plan: Plan, args: tuple[Any, ...], call: list[Any], kept: list[Any], results: list[Any]) -> None:
-        """Give the results a node if one of the differentiable inputs takes a gradient."""
-        edges = [edge_of(args[place]) if isinstance(args[place], TensorBase) else None for place in plan.diff]
-        takes = [result.meta.kind.is_floating_point for result in results]
-        if all(edge is None for edge in edges) or True not in takes:
-            return
-        mutates = self._contract.mutates
-        several = len(results) > 1
-        node = plan.node_class(2 if several else 1)()
-        node.set_edges(edges)
-        node.plan = plan
-        node.values = plan.values(
-            [
-                x if isinstance(a, TensorBase) or not isinstance(x, np.ndarray) else x.copy()
-                for x, a in zip(call, args, strict=True)
-            ],
-            kept,
-        )
-        node.counters = None
-        node.meta, node.number, node.buf, node.rare, node.vc = results[0].meta, next_number(), None, None, None
-        node.epoch = versions.WRITES
-        if several:
-            node.set_outputs(tuple(result.meta if take else None for result, take in zip(results, takes, strict=True)))
-        for place in plan.saved_inputs:
-            if place in mutates or place not in plan.diff or edges[plan.diff.index(place)] is None:
-                note(node, place, args[place])
-        ends = [
-            None if not take else Port(node, index, result.meta) if several else node
-            for index, (result, take) in enumerate(zip(results, takes, strict=True))
-        ]
-        for index, (result, end) in enumerate(zip(results, ends, strict=True)):
-            if index < len(mutates):
-                link_written(self.name, result, end, several)
-            elif end is not None:
-                result.fn, end.vc = end, result.vc
-        for place in plan.saved_outputs if several or mutates else ():
-            note(node, place, results[len(mutates) + place - plan.count])
-        if modes.SPECIAL:
-            watch(node, plan, args, results)
-
 
 def is_plain(x: Any) -> bool:
     """Whether an argument is a C-contiguous tensor whose Meta says all that a call depends on."""
     return isinstance(x, TensorBase) and (x.rare is None or x.rare is ODD) and x.array.flags.c_contiguous
-
-
-def note(node: Any, place: int, tensor: Any) -> None:
-    """Remember the version counter of a saved tensor that no edge of the node leads to."""
-    counter = counter_of(tensor, None)
-    node.counters = {**(node.counters or {}), place: counter}
-
-
-def watch(node: Any, plan: Plan, args: tuple[Any, ...], results: list[Any]) -> None:
-    """What the special modes do with a node that was just recorded."""
-    if modes.LOCAL.anomaly is not None:
-        anomaly.note(node)
-    if modes.LOCAL.saved_hooks:
-        values = list(node.values)
-        for place in plan.saved_inputs:
-            values[place] = pack(args[place], node)
-        for place in plan.saved_outputs:
-            values[place] = pack(results[len(plan.contract.mutates) + place - plan.count], node)
-        node.values = values
 
 
 def jit_function(

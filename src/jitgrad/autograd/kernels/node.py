@@ -109,16 +109,21 @@ class KernelNode(Node):
         return self.plan.pull(self, grads, values)
 
     def results_of(self, grad: Any, keep: bool) -> list[Array | None]:
-        """The gradients of the inputs, the careful way. Raises `Undefined` where one that is needed is missing."""
-        values = self.ready()
-        grads = self.collect(grad)
-        parts = self.pull(grads, values)
+        """The gradients of the inputs. Raises `Undefined` where one that is needed is missing."""
+        values, plan = self.ready(), self.plan
+        straight = plan.straight
+        if straight is not None and grad is not TOKEN and grad.flags.c_contiguous:
+            edges = self.edges()
+            needs = (self.needs(),) if plan.contract.wants_needs else ()
+            parts = plan.fitting(straight(grad, *values, *needs), edges)
+        else:
+            edges = self.edges()
+            parts = self.pull(self.collect(grad), values)
         if not keep:
             self.values = RELEASED
-        done = [None if edge is None else part for edge, part in zip(self.edges(), parts, strict=True)]
-        if any(edge is not None and part is None for edge, part in zip(self.edges(), done, strict=True)):
-            raise Undefined(done)
-        return done
+        if straight is None and any(edge is not None and part is None for edge, part in zip(edges, parts, strict=True)):
+            raise Undefined(parts)
+        return parts
 
     def call(self, grads: tuple[Any, ...], keep: bool, create_graph: bool) -> Sequence[Any]:
         """Tensors to tensors; recorded where a graph of the backward is wanted."""
@@ -211,11 +216,11 @@ class OneEdge(KernelNode):
             values = self.unusual(values)
         if self.epoch != versions.WRITES:
             self.check()
-        if not keep:
-            self.values = RELEASED
         result = back(grad, *values)
         if result.shape != self.e0.meta.shape:
             self.plan.wrong_shape(0, result, self.e0.meta)
+        if not keep:
+            self.values = RELEASED
         return result
 
 
@@ -245,8 +250,6 @@ class TwoEdges(KernelNode):
             values = self.unusual(values)
         if self.epoch != versions.WRITES:
             self.check()
-        if not keep:
-            self.values = RELEASED
         first, second = back(grad, *values)
         if self.e0 is None:
             first = None
@@ -258,6 +261,8 @@ class TwoEdges(KernelNode):
             self.plan.wrong_shape(1, second, self.e1.meta)
         elif first is not None and first.base.data == second.base.data:  # two views of one allocation
             second = second.copy()
+        if not keep:
+            self.values = RELEASED
         return first, second
 
 

@@ -54,6 +54,19 @@ def own(value: Array, given: Given, others: Sequence[Any]) -> Array:
     return value
 
 
+def apart(values: Sequence[Any]) -> list[Any]:
+    """Values that compiled code returned together, every array fresh: copied where two are views of one allocation."""
+    held = set()
+    done: list[Any] = []
+    for value in values:
+        if type(value) is np.ndarray:
+            start: Any = value.base.data  # type: ignore[union-attr]
+            value = value.copy() if start in held else value
+            held.add(start)
+        done.append(value)
+    return done
+
+
 def separate(arrays: list[Any]) -> list[Any]:
     """Arrays returned together, copied where two of them share memory."""
     for place, array in enumerate(arrays):

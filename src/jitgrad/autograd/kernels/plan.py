@@ -36,8 +36,10 @@ class Plan:
 
     `arrays` are the positions of array arguments, `diff` of those that backward returns a gradient for. `saved_inputs`
     and `saved_outputs` are positions in a node's `values`, `loose` those of saved tensors that take no gradient.
-    `simple`: one output, an array or (`number`) a number, and fresh scratch; `bare`: one array and nothing else; `only` is
-    then the position of the one tensor, if there is one. `back` is the entry of backward where it may be called without further checks.
+    `simple`: floating-point outputs (`outs` of them), arrays or numbers (`number`: the first is one), nothing that shares memory with an argument;
+    `many`: several arrays, which may share memory with each other; `bare`: one array and nothing else; `only` is
+    then the position of the one tensor, if there is one. `straight` is the entry of backward where the types say that what it returns is right but
+    for the shapes; `back` is the same where it takes nothing but gradients and values.
     """
 
     def __init__(
@@ -59,6 +61,7 @@ class Plan:
         self.saved_inputs: tuple[int, ...] = ()
         self.saved_outputs: tuple[int, ...] = ()
         self.compiled_back: Compiled | None = None
+        self.straight: Callable[..., Any] | None = None
         self.back: Callable[..., Any] | None = None
         self.metas: dict[tuple[int, ...], Meta] = {}
         gives = self.forward.gives
@@ -67,17 +70,23 @@ class Plan:
         self.simple = gives is not None and self.is_simple(gives)
         self.bare = self.simple and not self.forward.several and not self.number
         self.narrow = tuple((k, given) for k, given in enumerate(gives or ()) if is_narrow(given))
-        self.scratch_arrays = tuple(k for k, given in enumerate(gives or ()) if k and given.kind == "array")
+        self.many = sum(given.kind == "array" for given in gives or ()) > 1
+        self.outs = contract.outputs or 1
         self.dtype = one.dtype if one is not None and one.dtype is not None else np.dtype(np.float64)
-        self.kept_outputs = 1 if self.simple else 0  # how many of the saved results are outputs
+        self.kept_outputs = self.outs if self.simple else 0  # how many of the saved results are outputs
         self.node = self.node_class(1)
 
     def is_simple(self, gives: Sequence[Given]) -> bool:
-        """Whether there is one floating-point output, and nothing that was returned shares memory with an argument."""
-        if self.contract.mutates or self.contract.outputs not in (None, 1) or gives[0].kind not in ("array", "number"):
+        """Whether all outputs are floating-point, and nothing that was returned shares memory with an argument."""
+        outs = gives[: self.contract.outputs or 1]
+        if self.contract.mutates or len(outs) < (self.contract.outputs or 1):
             return False
-        known = gives[0].dtype is not None and gives[0].dtype.char in FLOATS
-        return known and all(given.fresh and given.ordered for given in gives if given.kind == "array")
+        known = all(given.kind in ("array", "number") and given.dtype is not None for given in outs)
+        return (
+            known
+            and all(given.dtype is not None and given.dtype.char in FLOATS for given in outs)
+            and all(given.fresh and given.ordered for given in gives if given.kind == "array")
+        )
 
     def node_class(self, outputs: int) -> type[Any]:
         """The class of the nodes of calls with so many results."""
@@ -111,6 +120,10 @@ class Plan:
         kept += [scratch(value, given, others) for value, given in zip(values[wanted:], gives[wanted:], strict=True)]
         self.kept_outputs = wanted
         return outs, kept
+
+    def output(self, place: int, value: Any) -> Array:
+        """An output of a simple call as an array."""
+        return value if type(value) is np.ndarray else np.array(value, self.result_dtype(place))
 
     def output_meta(self, shape: tuple[int, ...]) -> Meta:
         """The Meta of a simple result."""
@@ -166,17 +179,18 @@ class Plan:
         if self.compiled_back is None:
             self.compile_backward(arguments, values, node)
         assert self.compiled_back is not None
-        needs = node.needs()
+        edges = node.edges()
         if contract.wants_needs:
-            result = self.compiled_back.entry(*arguments, *values, needs)
+            result = self.compiled_back.entry(*arguments, *values, node.needs())
         else:
             result = self.compiled_back.entry(*arguments, *values)
+        if self.straight is not None:
+            return self.fitting(result, edges)
         parts = as_tuple(self.compiled_back, result)
         gives = gives_of(self.compiled_back, parts)
         self.check_count(len(parts))
         function = python_function(contract.backward, "backward")
         others = [*arguments, *values] if not all(given.fresh for given in gives) else ()
-        edges = node.edges()
         return separate(
             [
                 gradient_array(part, given, edge.meta, contract.names[place], function, others)
@@ -186,10 +200,26 @@ class Plan:
             ]
         )
 
+    def fitting(self, result: Any, edges: Sequence[Any]) -> list[Array | None]:
+        """What a backward returned of which the types say that all but the shapes is right."""
+        done: list[Array | None] = []
+        starts: list[int] = []
+        for place, edge in enumerate(edges):
+            if edge is None:
+                done.append(None)
+                continue
+            part = result[place] if len(edges) > 1 else result
+            if part.shape != edge.meta.shape:
+                self.wrong_shape(place, part, edge.meta)
+            start = part.base.data
+            done.append(part.copy() if start in starts else part)  # two views of one allocation
+            starts.append(start)
+        return done
+
     def incoming(self, node: KernelNode, grads: Sequence[Any], values: Sequence[Any]) -> list[Any]:
         """Gradients as backward wants them: an array, or a number for an output that was one; zeros where none came."""
         done: list[Any] = []
-        shift = len(self.contract.mutates)
+        back, shift = self.compiled_back, len(self.contract.mutates)
         for place, (grad, meta) in enumerate(zip(grads, node.metas(), strict=True)):
             if meta is None:
                 continue
@@ -197,14 +227,12 @@ class Plan:
                 grad = np.zeros(meta.shape, meta.dtype)
             elif not grad.flags.c_contiguous:
                 grad = np.ascontiguousarray(grad)
-            written = (
-                self.compiled_back is None or len(done) in self.compiled_back.writes or self.compiled_back.gives is None
-            )
-            result = values[self.count + place - shift] if place >= shift else None
-            if place >= shift and not isinstance(result, np.ndarray):
+            if place >= shift and not isinstance(values[self.count + place - shift], np.ndarray):
                 done.append(grad[()])
+            elif back is None or back.gives is None or len(done) in back.writes:
+                done.append(grad.copy())  # it may be written to
             else:
-                done.append(grad.copy() if written else grad)
+                done.append(grad)
         return done
 
     def compile_backward(self, grads: Sequence[Any], values: Sequence[Any], node: KernelNode) -> None:
@@ -221,19 +249,14 @@ class Plan:
                 explained(compiled.entry, function, None), compiled.gives, compiled.several, compiled.writes
             )
         self.compiled_back = compiled
-        if self.simple and self.may_go_straight(compiled, node):
-            self.back = compiled.entry
+        if self.simple and self.may_go_straight(compiled):
+            self.straight = compiled.entry
+            self.back = None if contract.wants_needs else compiled.entry
 
-    def may_go_straight(self, compiled: Compiled, node: KernelNode) -> bool:
+    def may_go_straight(self, compiled: Compiled) -> bool:
         """Whether all that is to be checked of a result is its shape."""
         gives = compiled.gives
-        if (
-            gives is None
-            or compiled.writes
-            or self.contract.wants_needs
-            or len(gives) != len(self.diff)
-            or compiled.several != (len(gives) > 1)
-        ):
+        if gives is None or compiled.writes or len(gives) != len(self.diff) or compiled.several != (len(gives) > 1):
             return False
         return all(
             given.kind == "array"
