@@ -193,6 +193,8 @@ class CopySlices(Recorded):
         # a twin, because what the op saved of its own result leads back to its node, which would then be released twice
         inner = copy.copy(self.inner)
         inner.rare = None
+        if self.inner.rare is not None and self.inner.rare.duals:
+            inner._extras().duals = self.inner.rare.duals
         results = list(inner.call((part,), True, True))
         first = rest if results[0] is None else rest + spread_recorded(self.geometry, results[0])
         return [first, *results[1:]]
