@@ -413,6 +413,7 @@ from ._tensor._functions import (
     outer as outer,
     permute as permute,
     pinverse as pinverse,
+    poisson as poisson,
     positive as positive,
     pow as pow,
     pow_ as pow_,
@@ -643,8 +644,10 @@ if TYPE_CHECKING:
         result_type as result_type,
     )
     from ._tensor.ranges import (
+        frombuffer as frombuffer,
         linspace as linspace,
         logspace as logspace,
+        range as range,
         tril_indices as tril_indices,
         triu_indices as triu_indices,
     )
@@ -665,8 +668,10 @@ _LATE_NAMES = {
     "save": "serialization",
     **dict.fromkeys(
         (
+            "frombuffer",
             "linspace",
             "logspace",
+            "range",
             "tril_indices",
             "triu_indices",
         ),

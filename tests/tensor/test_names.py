@@ -208,3 +208,81 @@ def test_questions(lib):
     assert lib.nan != lib.nan
     assert lib.contiguous_format is not lib.preserve_format
     assert lib.random.initial_seed() == lib.initial_seed()
+
+
+# ---------------------------------------------------------------- fills and old ways to make tensors
+def test_diagonals_are_filled(lib):
+    assert lib.zeros(2, 3).fill_diagonal_(1).tolist() == [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]
+    assert lib.zeros(5, 2).fill_diagonal_(1, wrap=True).sum(1).tolist() == [1.0, 1.0, 0.0, 1.0, 1.0]
+    assert lib.zeros(3, 3, 3).fill_diagonal_(1).sum().item() == 3.0
+    x = lib.ones(2, 2, requires_grad=True)
+    x.clone().fill_diagonal_(5).sum().backward()
+    assert x.grad.tolist() == [[0.0, 1.0], [1.0, 0.0]]
+    for shape, words in (((2,), "dimensions must larger than 1"), ((2, 3, 3), "all dimensions of input must be of equal length")):
+        with pytest.raises(RuntimeError, match=words):
+            lib.ones(shape).fill_diagonal_(1)
+
+
+def test_distributions(lib):
+    lib.manual_seed(0)
+    draws = lib.empty(20000, dtype=lib.float64)
+    assert abs(draws.cauchy_(median=3.0).median().item() - 3) < 0.1
+    geometric = draws.geometric_(0.25)
+    assert geometric.min().item() == 1
+    assert abs(geometric.mean().item() - 4) < 0.15
+    assert abs(draws.log_normal_(mean=1.0, std=0.5).log().mean().item() - 1) < 0.05
+    assert abs(lib.poisson(lib.full((20000,), 2.5)).mean().item() - 2.5) < 0.1
+    x = lib.ones(2, requires_grad=True)
+    names = {"cauchy_": "Cauchy", "log_normal_": "LogNormal", "exponential_": "Exponential"}
+    for method, name in names.items():
+        drawn = getattr(x * 1, method)()
+        assert drawn.grad_fn.name() == name + "Backward0"
+    assert [(x * 1).random_(*bounds).grad_fn.name() for bounds in ((0, 2), (2,), ())] == [f"RandomBackward{k}" for k in range(3)]
+    (x * 1).cauchy_().sum().backward()
+    assert x.grad.tolist() == [0.0, 0.0]
+
+
+def test_draws_repeat_under_a_seed(lib):
+    draws = {"cauchy_": (), "geometric_": (0.5,), "log_normal_": ()}
+    for call in [*(lambda name=name: getattr(lib.empty(4), name)(*draws[name]) for name in draws), lambda: lib.poisson(lib.ones(4))]:
+        lib.manual_seed(3)
+        first = call().tolist()
+        lib.manual_seed(3)
+        assert call().tolist() == first
+
+
+BAD_DRAWS = [
+    (lambda t: t.ones(2).geometric_(0), RuntimeError, r"geometric_ expects p to be in \(0, 1\), but got p=0"),
+    (lambda t: t.ones(2).cauchy_(sigma=-1), RuntimeError, "cauchy_ expects sigma > 0.0, but found sigma=-1"),
+    (lambda t: t.ones(2).long().cauchy_(), RuntimeError, "dtype must be a floating point but you specified long int"),
+    (lambda t: t.ones(2).log_normal_(std=0), RuntimeError, "log_normal_ expects std > 0.0, but found std=0"),
+    (lambda t: t.ones(2).bool().geometric_(0.5), NotImplementedError, "geometric_cpu"),
+    (lambda t: t.poisson(-t.ones(2)), RuntimeError, "invalid Poisson rate, expected rate to be non-negative"),
+    (lambda t: t.frombuffer(bytearray(5), dtype=t.float32), ValueError, r"buffer length \(5 bytes\) after offset \(0 bytes\) must be a multiple"),
+    (lambda t: t.frombuffer(bytearray(8), dtype=t.float32, count=3), ValueError, "must not be greater than actual buffer length"),
+    (lambda t: t.frombuffer(bytearray(0), dtype=t.float32), ValueError, r"both buffer length \(0\) and count \(-1\) must not be 0"),
+    (lambda t: t.frombuffer(3, dtype=t.float32), ValueError, "object does not implement Python buffer protocol."),
+    (lambda t: t.ones(3).index_reduce(0, t.tensor([0]), t.ones(1), "foo"), RuntimeError, r"index_reduce\(\): Expected reduce to be one of"),
+]
+
+
+@pytest.mark.parametrize("number", range(len(BAD_DRAWS)))
+def test_refusals_of_fills(lib, number):
+    call, error, words = BAD_DRAWS[number]
+    with pytest.raises(error, match=words):
+        call(lib)
+
+
+def test_old_ways_to_make_tensors(lib):
+    memory = bytearray(np.array([1.0, 2.0], np.float32).tobytes())
+    x = lib.frombuffer(memory, dtype=lib.float32)
+    memory[:4] = b"\0\0\0\0"
+    assert x.tolist() == [0.0, 2.0]
+    with pytest.warns(UserWarning, match="torch.range is deprecated"):
+        assert lib.range(1, 2, 0.5).tolist() == [1.0, 1.5, 2.0]
+    with pytest.warns(UserWarning, match="non-inplace resize is deprecated"):
+        assert x.resize(2, 1).shape == (2, 1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        with pytest.raises(RuntimeError, match=r"requested resize to 3 \(3 elements in total\), but the given tensor has a size of 2"):
+            x.resize(3)

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
         counting,
         decompositions,
         differences,
+        distributions,
         embedding,
         extremes,
         flat_indexing,
@@ -60,6 +61,7 @@ else:
     counting = LateModule("jitgrad._ops.counting")
     decompositions = LateModule("jitgrad._ops.decompositions")
     differences = LateModule("jitgrad._ops.differences")
+    distributions = LateModule("jitgrad._ops.distributions")
     embedding = LateModule("jitgrad._ops.embedding")
     extremes = LateModule("jitgrad._ops.extremes")
     flat_indexing = LateModule("jitgrad._ops.flat_indexing")
@@ -93,6 +95,7 @@ __all__ = [
     "counting",
     "decompositions",
     "differences",
+    "distributions",
     "embedding",
     "extremes",
     "flat_indexing",

@@ -117,12 +117,19 @@ def bernoulli_op(input: Array, stream: Any) -> Array:
     return bernoulli_array(input, input.shape, stream).astype(input.dtype)
 
 
-@linear(node="RandomBackward0", name="_random")
-def random_op(input: Array, low: int, high: int, stream: Any) -> Array:
-    return integer_array(input.shape, stream, low, high).astype(input.dtype)
+def random_general(number: int) -> Any:
+    """The op under one of torch's names for it: by how many of the bounds are given."""
+
+    @linear(node=f"RandomBackward{2 - number}", name=f"_random_{number}")
+    def op(input: Array, low: int, high: int, stream: Any) -> Array:
+        return integer_array(input.shape, stream, low, high).astype(input.dtype)
+
+    return op
 
 
-for _op in (uniform_op, normal_op, exponential_op, bernoulli_fill_op, bernoulli_op, random_op):
+random_ops = [random_general(number) for number in range(3)]
+
+for _op in (uniform_op, normal_op, exponential_op, bernoulli_fill_op, bernoulli_op, *random_ops):
 
     @_op.adjoint
     def _(grad: Array, like: Meta) -> Array:
@@ -196,7 +203,8 @@ def random(input: Tensor, from_: Any = None, to: Any = None, *, generator: Any =
     if high is None:
         high = 2 ** MANTISSA[kind.numpy] + 1 if kind.is_floating_point else 2 if kind.kind == "b" else iinfo(kind).max + 1
     check_range(low, high)
-    return random_op(input, int(low), int(high), stream_of(generator))
+    given = (from_ is not None) + (to is not None)
+    return random_ops[given](input, int(low), int(high), stream_of(generator))
 
 
 def check_range(low: int, high: int) -> None:

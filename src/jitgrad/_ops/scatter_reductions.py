@@ -127,8 +127,9 @@ def fitted(tensor: Tensor, like: Tensor) -> Tensor:
 def check_reduce(function: str, reduce: str) -> None:
     """RuntimeError for a word that names no reduction."""
     if reduce not in REDUCTIONS or (function == "index_reduce" and reduce == "sum"):
-        words = "sum, prod, mean, amax or amin" if function == "scatter_reduce" else "prod, mean, amax or amin"
-        raise RuntimeError(f"reduce argument must be either {words}, got {reduce}")
+        if function == "index_reduce":
+            raise RuntimeError(f"index_reduce(): Expected reduce to be one of prod, mean, amax or amin but got {reduce}.")
+        raise RuntimeError(f"reduce argument must be either sum, prod, mean, amax or amin, got {reduce}")
 
 
 @composite(inplace="write")

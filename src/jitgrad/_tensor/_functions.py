@@ -19,6 +19,7 @@ from .._ops import contractions as ops_contractions
 from .._ops import counting as ops_counting
 from .._ops import decompositions as ops_decompositions
 from .._ops import differences as ops_differences
+from .._ops import distributions as ops_distributions
 from .._ops import embedding as ops_embedding
 from .._ops import extremes as ops_extremes
 from .._ops import flat_indexing as ops_flat_indexing
@@ -1910,6 +1911,11 @@ def pinverse(input: Tensor, rcond: builtins.float = 1e-15) -> Tensor:
     return ops_decompositions.pinverse(input, rcond)
 
 
+def poisson(input: Tensor, generator: Any = None) -> Tensor:
+    """A number of Poisson's distribution for each rate. RuntimeError for a negative rate, NotImplementedError for integers."""
+    return ops_distributions.poisson(input, generator)
+
+
 def positive(input: Tensor) -> Tensor:
     """The tensor itself. RuntimeError for truth values."""
     return ops_arithmetic.positive(input)
@@ -2970,6 +2976,7 @@ __all__ = [
     "outer",
     "permute",
     "pinverse",
+    "poisson",
     "positive",
     "pow",
     "pow_",

@@ -24,6 +24,7 @@ from .._ops import contractions as ops_contractions
 from .._ops import counting as ops_counting
 from .._ops import decompositions as ops_decompositions
 from .._ops import differences as ops_differences
+from .._ops import distributions as ops_distributions
 from .._ops import embedding as ops_embedding
 from .._ops import extremes as ops_extremes
 from .._ops import flat_indexing as ops_flat_indexing
@@ -713,6 +714,10 @@ class Tensor(TensorMethods, public=True):
     def byte(self) -> Tensor:
         """In uint8."""
         return ops_casts.byte(self)
+
+    def cauchy_(self, median: builtins.float = 0.0, sigma: builtins.float = 1.0, *, generator: Any = None) -> Tensor:
+        """In-place `cauchy`."""
+        return inplace(ops_distributions.cauchy, "cauchy_", self, (median, sigma,), {"generator": generator})
 
     def ceil(self) -> Any:
         """Each element rounded up; the derivative is zero."""
@@ -1486,6 +1491,10 @@ class Tensor(TensorMethods, public=True):
 
     greater_equal_ = ge_
 
+    def geometric_(self, p: builtins.float, *, generator: Any = None) -> Tensor:
+        """In-place `geometric`."""
+        return inplace(ops_distributions.geometric, "geometric_", self, (p,), {"generator": generator})
+
     def __gt__(self, other: Any) -> Any:
         """Whether input > other; shapes broadcast."""
         if not isinstance(other, Tensor):
@@ -1791,6 +1800,10 @@ class Tensor(TensorMethods, public=True):
     def log2_(self) -> Tensor:
         """In-place `log2`."""
         return inplace(ops_transcendental.log2, "log2_", self, (), {})
+
+    def log_normal_(self, mean: builtins.float = 1.0, std: builtins.float = 2.0, *, generator: Any = None) -> Tensor:
+        """In-place `log_normal`."""
+        return inplace(ops_distributions.log_normal, "log_normal_", self, (mean, std,), {"generator": generator})
 
     def log_softmax(self, dim: builtins.int, dtype: Any = None) -> Tensor:
         """The logarithm of `softmax`, computed as input - logsumexp(input). With `dtype` the input is cast first."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,56 @@ from .creation import leaf
 
 Array = np.ndarray[Any, Any]
 Tensor = Any
+
+
+def range(
+    start: Any = 0,
+    end: Any = None,
+    step: Any = 1,
+    *,
+    dtype: Dtype | None = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    layout: Any = None,
+    pin_memory: bool = False,
+) -> Tensor:
+    """start, start + step ... with `end`, as floats; deprecated for `arange`. RuntimeError for a step of zero or of the wrong sign."""
+    check_device(device, "range")
+    warnings.warn("torch.range is deprecated and will be removed in a future release because its behavior is inconsistent with Python's range "
+                  "builtin. Instead, use torch.arange, which produces values in [start, end).", stacklevel=2)  # fmt: skip
+    first, last = (0, start) if end is None else (start, end)
+    kind = dtype_argument("range", dtype) or default_dtype()
+    if step == 0:
+        raise RuntimeError("step must be nonzero")
+    if (last > first and step < 0) or (last < first and step > 0):
+        raise RuntimeError("upper bound and lower bound inconsistent with step sign")
+    count = int((last - first) / step) + 1
+    return leaf(np.asarray(first + np.arange(count, dtype=np.float64) * step, kind.numpy), requires_grad)
+
+
+def frombuffer(buffer: Any, *, dtype: Dtype, count: int = -1, offset: int = 0, requires_grad: bool = False) -> Tensor:
+    """A vector over the memory of a bytearray, a memoryview or the like; `count` elements from `offset`, in bytes, on.
+
+    ValueError for what has no such memory, or too little. A warning for memory that can't be written to.
+    """
+    kind = dtype_argument("frombuffer", dtype) or default_dtype()
+    try:
+        view = memoryview(buffer)
+    except TypeError:
+        raise ValueError("object does not implement Python buffer protocol.") from None
+    length, unit = view.nbytes, kind.itemsize
+    if length == 0 or count == 0:
+        raise ValueError(f"both buffer length ({length}) and count ({count}) must not be 0")
+    if not 0 <= offset < length:
+        raise ValueError(f"offset ({offset} bytes) must be non-negative and no greater than buffer length ({length} bytes) minus 1")
+    if count < 0 and (length - offset) % unit:
+        raise ValueError(f"buffer length ({length - offset} bytes) after offset ({offset} bytes) must be a multiple of element size ({unit})")
+    if count > 0 and count * unit > length - offset:
+        raise ValueError(f"requested buffer length ({count} * {unit} bytes) after offset ({offset} bytes) must not be greater than actual buffer "
+                         f"length ({length} bytes)")  # fmt: skip
+    if view.readonly:
+        warnings.warn("The given buffer is not writable, and tensors can't know that: writing to this tensor raises.", stacklevel=2)
+    return leaf(np.frombuffer(view, kind.numpy, count, offset), requires_grad)
 
 
 def linspace(

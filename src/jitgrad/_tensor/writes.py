@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from typing import Any
 
 import numpy as np
@@ -58,6 +59,24 @@ class WriteMethods(NewMethods):
         """In-place `index_put`."""
         return indexing.index_put_(self, indices, values, accumulate)
 
+    def fill_diagonal_(self, fill_value: Any, wrap: bool = False) -> Tensor:
+        """Write one value along the diagonal of a matrix, or of a tensor with axes of one length; with `wrap` again below a tall one.
+
+        RuntimeError for fewer than two axes, or for several of different lengths.
+        """
+        shape = self.meta.shape
+        if len(shape) < 2:
+            raise RuntimeError("dimensions must larger than 1")
+        if len(shape) > 2:
+            if len(set(shape)) > 1:
+                raise RuntimeError("all dimensions of input must be of equal length")
+            steps = sum(step // self.meta.dtype.itemsize for step in self.array.strides)
+            self.as_strided(shape[:1], (steps,)).fill_(fill_value)  # type: ignore[attr-defined]
+            return self
+        for start in range(0, shape[0] if wrap else min(shape), shape[1] + 1):
+            self.narrow(0, start, min(shape[1], shape[0] - start)).diagonal().fill_(fill_value)  # type: ignore[attr-defined]
+        return self
+
     def resize_(self, *sizes: Any, memory_format: Any = None) -> Tensor:
         """Another shape, in place: elements are kept in row-major order, new ones are whatever the memory held.
 
@@ -83,6 +102,22 @@ class WriteMethods(NewMethods):
         settle(self)
         self._bump()
         return self
+
+    def resize(self, *sizes: Any) -> Tensor:
+        """`reshape` under an old name. RuntimeError for another number of elements."""
+        warnings.warn("non-inplace resize is deprecated", stacklevel=2)
+        shape = parse_shape(sizes, "resize")
+        count = math.prod(shape)
+        if count != self.meta.numel:
+            have = "x".join(map(str, self.meta.shape))
+            raise RuntimeError(f"requested resize to {'x'.join(map(str, shape))} ({count} elements in total), but the given tensor has a size of "
+                               f"{have} ({self.meta.numel} elements). autograd's resize can only change the shape of a given tensor, while preserving the "
+                               "number of elements. ")  # fmt: skip
+        return self.contiguous().view(shape)  # type: ignore[attr-defined]
+
+    def resize_as(self, tensor: Any) -> Tensor:
+        """`resize` to the shape of another tensor."""
+        return self.resize(*tensor.meta.shape)
 
     def resize_as_(self, the_template: Any, memory_format: Any = None) -> Tensor:
         """`resize_` to the shape of another tensor."""
