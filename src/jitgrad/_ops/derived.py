@@ -31,6 +31,32 @@ Array = np.ndarray[Any, Any]
 RESULT: Final = "result"
 
 
+# whose backward is an op of its own in torch; all others are spelled out there, most as products
+_OWN_BACKWARD: Final = frozenset({
+    "BinaryCrossEntropyBackward0", "EluBackward0", "GeluBackward0", "HardshrinkBackward0", "HardsigmoidBackward0",
+    "HardswishBackward0", "HardtanhBackward0", "HuberLossBackward0", "LeakyReluBackward0", "LogSigmoidBackward0",
+    "MseLossBackward0", "SigmoidBackward0", "SmoothL1LossBackward0", "SoftplusBackward0", "SoftshrinkBackward0", "TanhBackward0",
+    "ThresholdBackward0",
+})  # fmt: skip
+_OTHER_BACKWARD: Final = {
+    "CeluBackward0": "EluBackwardBackward0", "ClampBackward0": "WhereBackward0", "ClampBackward1": "WhereBackward0",
+    "LogitBackward0": "WhereBackward0", "MaskedFillBackward0": "MaskedFillBackward0", "MaximumBackward0": "MaskedFillBackward0",
+    "MinimumBackward0": "MaskedFillBackward0", "PowBackward1": "WhereBackward0", "ReluBackward0": "ThresholdBackwardBackward0",
+    "SincBackward0": "WhereBackward0", "WhereBackward0": "WhereBackward0", "XlogyBackward0": "MaskedFillBackward0",
+}  # fmt: skip
+
+
+def partial_node(node: str, factor: Expr) -> str:
+    """What torch calls the node of a recorded backward: the last op there, where ours is one node for all of them. `factor` times the gradient."""
+    if node in _OWN_BACKWARD:
+        return node.removesuffix("0") + "Backward0"
+    if node in _OTHER_BACKWARD:
+        return _OTHER_BACKWARD[node]
+    if factor is const(-1.0):
+        return "NegBackward0"
+    return "DivBackward0" if factor.op == "div" or (node == "DivBackward0" and factor.op == "const") else "MulBackward0"
+
+
 class Map:
     """An elementwise function of fixed inputs and params.
 
@@ -131,7 +157,7 @@ class Map:
         # linear in the gradient, also where a gradient of zero is handed through as it is: never derived from that choice
         factor = substitute(self.partials[place], {var(RESULT): var(held)})
         name = f"{self.name}_backward_{self.inputs[self.differentiable[place]]}"
-        node = self.node.removesuffix("0") + "Backward0"
+        node = partial_node(self.node, self.partials[place])
         return Map(name, node, inputs, self.params, output, conditions=self.conditions & set(inputs), order=self.order + 1,
                    explicit={self.incoming: factor}, edges=[self.incoming] if self.masks else None)  # fmt: skip
 

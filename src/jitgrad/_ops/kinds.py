@@ -175,6 +175,22 @@ class Linear(General):
         return function
 
 
+# what torch calls the node of a recorded transpose: the last op that its backward is spelled out in, where ours is one node
+TRANSPOSES: Final = {
+    "CatBackward0": "SliceBackward0", "CloneBackward0": "CloneBackward0", "CumsumBackward0": "FlipBackward0",
+    "DiagEmbedBackward0": "DiagonalBackward0", "ExpandBackward0": "SumBackward1", "FlipBackward0": "FlipBackward0",
+    "GatherBackward0": "ScatterAddBackward0", "IndexBackward0": "IndexPutImplBackward0", "IndexSelectBackward0": "IndexAddBackward0",
+    "MaskedSelectBackward0": "MaskedScatterBackward0", "MeanBackward0": "DivBackward1", "MeanBackward1": "DivBackward1",
+    "PermuteBackward0": "PermuteBackward0", "RepeatBackward0": "SumBackward1", "RollBackward0": "RollBackward0",
+    "SplitBackward0": "CatBackward0", "SplitWithSizesBackward0": "CatBackward0", "SqueezeBackward0": "UnsqueezeBackward0",
+    "SqueezeBackward1": "UnsqueezeBackward0", "SqueezeBackward2": "UnsqueezeBackward0", "StackBackward0": "SelectBackward0",
+    "SumBackward0": "ExpandBackward0", "SumBackward1": "ExpandBackward0", "TBackward0": "TBackward0", "TakeBackward0": "PutBackward0",
+    "ToCopyBackward0": "ToCopyBackward0", "TransposeBackward0": "TransposeBackward0", "TrilBackward0": "TrilBackward0",
+    "TriuBackward0": "TriuBackward0", "UnbindBackward0": "StackBackward0", "UnsqueezeBackward0": "SqueezeBackward1",
+    "ViewBackward0": "ViewBackward0",
+}  # fmt: skip
+
+
 class Adjoint(Op):
     """The transpose of a linear op as an op of its own: what a recorded backward calls.
 
@@ -188,7 +204,7 @@ class Adjoint(Op):
         self.transpose = function
         self.function = function.function
         self.name = op.name + "_adjoint"
-        self.node = op.node.removesuffix("0") + "Backward0"
+        self.node = TRANSPOSES.get(op.node) or op.node.removesuffix("0") + "Backward0"
         self.outputs = None
         self.variadic = True
         self.defaults = {}

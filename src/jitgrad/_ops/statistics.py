@@ -89,7 +89,8 @@ def spread_arguments(function: str, input: Tensor, dim: Any, unbiased: Any, keep
                      correction: Any) -> tuple[Shape, bool, float, bool]:  # fmt: skip
     """Axes, keepdim, correction and whether no axis was named, from the two ways to call `var` and `std`."""
     if not input.meta.kind.is_floating_point:
-        raise RuntimeError("std and var only support floating point and complex dtypes")
+        which = "std and var" if function in ("std", "var") else function
+        raise RuntimeError(f"{which} only support floating point and complex dtypes")
     if isinstance(dim, bool):
         dim, unbiased = None, dim
     if unbiased is not None:
@@ -156,17 +157,47 @@ def logsumexp(input: Tensor, dim: Any, keepdim: bool = False) -> Tensor:
     return logsumexp_op(input, axes_of(dim, input.ndim), check_flag("logsumexp", keepdim))
 
 
+# ---------------------------------------------------------------- both moments at once
+@general(node="VarMeanBackward0", saves=("input",), outputs=2, name="_var_mean")
+def var_mean_op(input: Array, dims: Shape, keepdim: bool, correction: float, whole: bool) -> tuple[Array, Array]:
+    return variance(input, dims, keepdim, correction, False), totals(input, dims, keepdim, float(counted(input.shape, dims)), None)
+
+
+@var_mean_op.rule
+def _(grads: Any, input: Tensor, dims: Shape, keepdim: bool, correction: float, whole: bool) -> Tensor:
+    spread_part = None if grads[0] is None else var_rule(grads[0], input, dims, keepdim, correction, whole)
+    return with_mean(spread_part, grads[1], input, dims, keepdim)
+
+
+@general(node="StdMeanBackward0", saves=("input", "result0"), outputs=2, name="_std_mean")
+def std_mean_op(input: Array, dims: Shape, keepdim: bool, correction: float, whole: bool) -> tuple[Array, Array]:
+    return variance(input, dims, keepdim, correction, True), totals(input, dims, keepdim, float(counted(input.shape, dims)), None)
+
+
+@std_mean_op.rule
+def _(grads: Any, input: Tensor, result0: Tensor, dims: Shape, keepdim: bool, correction: float, whole: bool) -> Tensor:
+    grad, spread_part = grads[0], None
+    if grad is not None:
+        spread_part = var_rule((grad / (result0 * 2)).masked_fill(result0 == 0, 0), input, dims, keepdim, correction, whole)
+    return with_mean(spread_part, grads[1], input, dims, keepdim)
+
+
+def with_mean(spread_part: Tensor | None, grad: Tensor | None, input: Tensor, dims: Shape, keepdim: bool) -> Tensor:
+    """The gradient by way of the mean, added to that by way of the variance; one of the two may be None."""
+    if grad is None:
+        return spread_part
+    shape = input.meta.shape
+    even = restored(grad, shape, dims, keepdim) * (1.0 / (counted(shape, dims) or 1))
+    return even.expand(shape) if spread_part is None else spread_part + even
 
 
 @composite(method=False, numpy=True)
 def var_mean(input: Tensor, dim: Any = None, unbiased: Any = None, keepdim: bool = False, *, correction: Any = None) -> tuple[Tensor, Tensor]:
-    """Variance and mean of all elements or along `dim`."""
-    dims, keepdim, correction, whole = spread_arguments("var_mean", input, dim, unbiased, keepdim, correction)
-    return var_op(input, dims, keepdim, correction, whole), input.mean(dims, keepdim)
+    """Variance and mean of all elements or along `dim`. Node: VarMeanBackward0."""
+    return var_mean_op(input, *spread_arguments("var_mean", input, dim, unbiased, keepdim, correction))  # type: ignore[no-any-return]
 
 
 @composite(method=False, numpy=True)
 def std_mean(input: Tensor, dim: Any = None, unbiased: Any = None, keepdim: bool = False, *, correction: Any = None) -> tuple[Tensor, Tensor]:
-    """Standard deviation and mean of all elements or along `dim`."""
-    dims, keepdim, correction, whole = spread_arguments("std_mean", input, dim, unbiased, keepdim, correction)
-    return std_op(input, dims, keepdim, correction, whole), input.mean(dims, keepdim)
+    """Standard deviation and mean of all elements or along `dim`. Node: StdMeanBackward0."""
+    return std_mean_op(input, *spread_arguments("std_mean", input, dim, unbiased, keepdim, correction))  # type: ignore[no-any-return]

@@ -52,13 +52,15 @@ from .._ops import transcendental as ops_transcendental
 from .._ops import vector_products as ops_vector_products
 from . import planned, planned_losses
 from ._methods import Tensor
-from .inplace import inplace
+from .inplace import inplace, write_out
 from .invoke import invoke
 from .operands import Number
 
 
-def abs(input: Any) -> Any:
+def abs(input: Any, *, out: Any = None) -> Any:
     """Absolute value of each element; derivative 0 at 0."""
+    if out is not None:
+        return write_out("abs", abs, (input,), {}, out)
     if isinstance(input, Tensor):
         return Tensor.abs(input)
     return invoke(ops_arithmetic.abs, (input,), ())
@@ -75,8 +77,10 @@ def abs_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
 absolute_ = abs_
 
 
-def acos(input: Any) -> Any:
+def acos(input: Any, *, out: Any = None) -> Any:
     """Inverse cosine of each element."""
+    if out is not None:
+        return write_out("acos", acos, (input,), {}, out)
     if isinstance(input, Tensor):
         return Tensor.acos(input)
     return invoke(ops_transcendental.acos, (input,), ())
@@ -93,8 +97,10 @@ def acos_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
 arccos_ = acos_
 
 
-def acosh(input: Any) -> Any:
+def acosh(input: Any, *, out: Any = None) -> Any:
     """Inverse hyperbolic cosine of each element."""
+    if out is not None:
+        return write_out("acosh", acosh, (input,), {}, out)
     if isinstance(input, Tensor):
         return Tensor.acosh(input)
     return invoke(ops_transcendental.acosh, (input,), ())
@@ -111,8 +117,10 @@ def acosh_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
 arccosh_ = acosh_
 
 
-def add(input: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:
+def add(input: Tensor, other: Any, *, alpha: Any = 1, out: Any = None) -> Tensor:
     """input + alpha * other; shapes broadcast, dtypes promote."""
+    if out is not None:
+        return write_out("add", add, (input, other,), {"alpha": alpha}, out)
     return ops_arithmetic.add(input, other, alpha=alpha)
 
 
@@ -121,8 +129,10 @@ def add_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     return input.add_(*args, **kwargs)
 
 
-def addbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: builtins.float = 1, alpha: builtins.float = 1) -> Tensor:
+def addbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: builtins.float = 1, alpha: builtins.float = 1, out: Any = None) -> Tensor:
     """beta * input + alpha * the sum of the products of two stacks of matrices; input broadcasts."""
+    if out is not None:
+        return write_out("addbmm", addbmm, (input, batch1, batch2,), {"beta": beta, "alpha": alpha}, out)
     return ops_vector_products.addbmm(input, batch1, batch2, beta=beta, alpha=alpha)
 
 
@@ -131,8 +141,10 @@ def addbmm_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     return input.addbmm_(*args, **kwargs)
 
 
-def addcdiv(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Any = 1) -> Tensor:
+def addcdiv(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Any = 1, out: Any = None) -> Tensor:
     """input + value * tensor1 / tensor2; shapes broadcast, dtypes promote. RuntimeError where two integers would be divided."""
+    if out is not None:
+        return write_out("addcdiv", addcdiv, (input, tensor1, tensor2,), {"value": value}, out)
     return ops_arithmetic.addcdiv(input, tensor1, tensor2, value=value)
 
 
@@ -141,8 +153,10 @@ def addcdiv_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     return input.addcdiv_(*args, **kwargs)
 
 
-def addcmul(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Any = 1) -> Tensor:
+def addcmul(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Any = 1, out: Any = None) -> Tensor:
     """input + value * tensor1 * tensor2; shapes broadcast, dtypes promote."""
+    if out is not None:
+        return write_out("addcmul", addcmul, (input, tensor1, tensor2,), {"value": value}, out)
     return ops_arithmetic.addcmul(input, tensor1, tensor2, value=value)
 
 
@@ -151,8 +165,10 @@ def addcmul_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     return input.addcmul_(*args, **kwargs)
 
 
-def addmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: builtins.float = 1, alpha: builtins.float = 1) -> Tensor:
+def addmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: builtins.float = 1, alpha: builtins.float = 1, out: Any = None) -> Tensor:
     """beta * input + alpha * (mat1 @ mat2); input broadcasts. RuntimeError where shapes or dtypes don't fit."""
+    if out is not None:
+        return write_out("addmm", addmm, (input, mat1, mat2,), {"beta": beta, "alpha": alpha}, out)
     return ops_matmul.addmm(input, mat1, mat2, beta=beta, alpha=alpha)
 
 
@@ -161,8 +177,10 @@ def addmm_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     return input.addmm_(*args, **kwargs)
 
 
-def addmv(input: Tensor, mat: Tensor, vec: Tensor, *, beta: builtins.float = 1, alpha: builtins.float = 1) -> Tensor:
+def addmv(input: Tensor, mat: Tensor, vec: Tensor, *, beta: builtins.float = 1, alpha: builtins.float = 1, out: Any = None) -> Tensor:
     """beta * input + alpha * (mat @ vec); input broadcasts. RuntimeError where shapes or dtypes don't fit."""
+    if out is not None:
+        return write_out("addmv", addmv, (input, mat, vec,), {"beta": beta, "alpha": alpha}, out)
     return ops_vector_products.addmv(input, mat, vec, beta=beta, alpha=alpha)
 
 
@@ -171,8 +189,10 @@ def addmv_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     return input.addmv_(*args, **kwargs)
 
 
-def addr(input: Tensor, vec1: Tensor, vec2: Tensor, *, beta: builtins.float = 1, alpha: builtins.float = 1) -> Tensor:
+def addr(input: Tensor, vec1: Tensor, vec2: Tensor, *, beta: builtins.float = 1, alpha: builtins.float = 1, out: Any = None) -> Tensor:
     """beta * input + alpha * outer(vec1, vec2); input broadcasts and dtypes promote."""
+    if out is not None:
+        return write_out("addr", addr, (input, vec1, vec2,), {"beta": beta, "alpha": alpha}, out)
     return ops_vector_products.addr(input, vec1, vec2, beta=beta, alpha=alpha)
 
 
@@ -186,8 +206,10 @@ def adjoint(input: Tensor) -> Tensor:
     return ops_shaping.adjoint(input)
 
 
-def all(input: Tensor, dim: Any = None, keepdim: builtins.bool = False, *, axis: Any = None, keepdims: builtins.bool = False) -> Tensor:
+def all(input: Tensor, dim: Any = None, keepdim: builtins.bool = False, *, axis: Any = None, keepdims: builtins.bool = False, out: Any = None) -> Tensor:
     """Whether all elements are true, of the tensor or along `dim`; of none: True."""
+    if out is not None:
+        return write_out("all", all, (input, dim if axis is None else axis, keepdim or keepdims,), {}, out)
     return ops_reductions.all_(input, dim if axis is None else axis, keepdim or keepdims)
 
 
@@ -206,28 +228,38 @@ def amin(input: Tensor, dim: Any = (), keepdim: builtins.bool = False, *, out: A
     return ops_extremes.amin(input, dim if axis is None else axis, keepdim or keepdims, out=out)
 
 
-def aminmax(input: Tensor, *, dim: builtins.int | None = None, keepdim: builtins.bool = False) -> Any:
+def aminmax(input: Tensor, *, dim: builtins.int | None = None, keepdim: builtins.bool = False, out: Any = None) -> Any:
     """The smallest and the largest element, of all or along `dim`: a named tuple. Ties share the gradient. IndexError for a length of 0."""
+    if out is not None:
+        return write_out("aminmax", aminmax, (input,), {"dim": dim, "keepdim": keepdim}, out)
     return ops_counting.aminmax(input, dim=dim, keepdim=keepdim)
 
 
-def angle(input: Tensor) -> Tensor:
+def angle(input: Tensor, *, out: Any = None) -> Tensor:
     """The angle in the complex plane: pi for negative numbers, 0 for others, NaN for NaN."""
+    if out is not None:
+        return write_out("angle", angle, (input,), {}, out)
     return ops_number_parts.angle(input)
 
 
-def any(input: Tensor, dim: Any = None, keepdim: builtins.bool = False, *, axis: Any = None, keepdims: builtins.bool = False) -> Tensor:
+def any(input: Tensor, dim: Any = None, keepdim: builtins.bool = False, *, axis: Any = None, keepdims: builtins.bool = False, out: Any = None) -> Tensor:
     """Whether one element is true, of the tensor or along `dim`; of none: False."""
+    if out is not None:
+        return write_out("any", any, (input, dim if axis is None else axis, keepdim or keepdims,), {}, out)
     return ops_reductions.any_(input, dim if axis is None else axis, keepdim or keepdims)
 
 
-def argmax(input: Tensor, dim: builtins.int | None = None, keepdim: builtins.bool = False, *, axis: Any = None, keepdims: builtins.bool = False) -> Tensor:
+def argmax(input: Tensor, dim: builtins.int | None = None, keepdim: builtins.bool = False, *, axis: Any = None, keepdims: builtins.bool = False, out: Any = None) -> Tensor:
     """The index of the largest element (the first of equal ones, or of NaN) in the flattened tensor, or along `dim`."""
+    if out is not None:
+        return write_out("argmax", argmax, (input, dim if axis is None else axis, keepdim or keepdims,), {}, out)
     return ops_extremes.argmax(input, dim if axis is None else axis, keepdim or keepdims)
 
 
-def argmin(input: Tensor, dim: builtins.int | None = None, keepdim: builtins.bool = False, *, axis: Any = None, keepdims: builtins.bool = False) -> Tensor:
+def argmin(input: Tensor, dim: builtins.int | None = None, keepdim: builtins.bool = False, *, axis: Any = None, keepdims: builtins.bool = False, out: Any = None) -> Tensor:
     """The index of the smallest element (the first of equal ones, or of NaN) in the flattened tensor, or along `dim`."""
+    if out is not None:
+        return write_out("argmin", argmin, (input, dim if axis is None else axis, keepdim or keepdims,), {}, out)
     return ops_extremes.argmin(input, dim if axis is None else axis, keepdim or keepdims)
 
 
@@ -259,8 +291,10 @@ def as_strided_scatter(input: Tensor, src: Tensor, size: Sequence[builtins.int],
     return ops_scattering.as_strided_scatter(input, src, size, stride, storage_offset)
 
 
-def asin(input: Any) -> Any:
+def asin(input: Any, *, out: Any = None) -> Any:
     """Inverse sine of each element."""
+    if out is not None:
+        return write_out("asin", asin, (input,), {}, out)
     if isinstance(input, Tensor):
         return Tensor.asin(input)
     return invoke(ops_transcendental.asin, (input,), ())
@@ -277,8 +311,10 @@ def asin_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
 arcsin_ = asin_
 
 
-def asinh(input: Any) -> Any:
+def asinh(input: Any, *, out: Any = None) -> Any:
     """Inverse hyperbolic sine of each element."""
+    if out is not None:
+        return write_out("asinh", asinh, (input,), {}, out)
     if isinstance(input, Tensor):
         return Tensor.asinh(input)
     return invoke(ops_transcendental.asinh, (input,), ())
@@ -295,8 +331,10 @@ def asinh_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
 arcsinh_ = asinh_
 
 
-def atan(input: Any) -> Any:
+def atan(input: Any, *, out: Any = None) -> Any:
     """Inverse tangent of each element."""
+    if out is not None:
+        return write_out("atan", atan, (input,), {}, out)
     if isinstance(input, Tensor):
         return Tensor.atan(input)
     return invoke(ops_transcendental.atan, (input,), ())
@@ -313,8 +351,10 @@ def atan_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
 arctan_ = atan_
 
 
-def atan2(input: Any, other: Any) -> Any:
+def atan2(input: Any, other: Any, *, out: Any = None) -> Any:
     """Angle of the point (other, input); derivatives 0 at the origin."""
+    if out is not None:
+        return write_out("atan2", atan2, (input, other,), {}, out)
     if isinstance(input, Tensor):
         return Tensor.atan2(input, other)
     return invoke(ops_transcendental.atan2, (input, other,), ())
@@ -331,8 +371,10 @@ def atan2_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
 arctan2_ = atan2_
 
 
-def atanh(input: Any) -> Any:
+def atanh(input: Any, *, out: Any = None) -> Any:
     """Inverse hyperbolic tangent of each element."""
+    if out is not None:
+        return write_out("atanh", atanh, (input,), {}, out)
     if isinstance(input, Tensor):
         return Tensor.atanh(input)
     return invoke(ops_transcendental.atanh, (input,), ())
@@ -364,8 +406,10 @@ def atleast_3d(*tensors: Any) -> Any:
     return ops_broadcasting.atleast_3d(*tensors)
 
 
-def baddbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: builtins.float = 1, alpha: builtins.float = 1) -> Tensor:
+def baddbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: builtins.float = 1, alpha: builtins.float = 1, out: Any = None) -> Tensor:
     """beta * input + alpha * the products of two stacks of matrices, one by one; input broadcasts."""
+    if out is not None:
+        return write_out("baddbmm", baddbmm, (input, batch1, batch2,), {"beta": beta, "alpha": alpha}, out)
     return ops_vector_products.baddbmm(input, batch1, batch2, beta=beta, alpha=alpha)
 
 
@@ -383,8 +427,10 @@ def batch_norm(input: Tensor, weight: Any, bias: Any, running_mean: Any, running
     return ops_normalization.batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps, cudnn_enabled)
 
 
-def bernoulli(input: Tensor, p: Any = None, *, generator: Any = None) -> Tensor:
+def bernoulli(input: Tensor, p: Any = None, *, generator: Any = None, out: Any = None) -> Tensor:
     """One with the probability each element gives, or with probability `p`, else zero; of the input's dtype."""
+    if out is not None:
+        return write_out("bernoulli", bernoulli, (input, p,), {"generator": generator}, out)
     return ops_random.bernoulli(input, p, generator=generator)
 
 
@@ -409,8 +455,10 @@ def bincount(input: Tensor, weights: Tensor | None = None, minlength: builtins.i
     return ops_counting.bincount(input, weights, minlength)
 
 
-def bitwise_and(input: Any, other: Any) -> Any:
+def bitwise_and(input: Any, other: Any, *, out: Any = None) -> Any:
     """Bits that both have; of truth values, whether both hold."""
+    if out is not None:
+        return write_out("bitwise_and", bitwise_and, (input, other,), {}, out)
     return invoke(ops_rounding.bitwise_and, (input, other,), ())
 
 
@@ -419,8 +467,10 @@ def bitwise_and_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     return input.bitwise_and_(*args, **kwargs)
 
 
-def bitwise_left_shift(input: Any, other: Any) -> Any:
+def bitwise_left_shift(input: Any, other: Any, *, out: Any = None) -> Any:
     """Bits moved up by `other` places."""
+    if out is not None:
+        return write_out("bitwise_left_shift", bitwise_left_shift, (input, other,), {}, out)
     return invoke(ops_rounding.bitwise_left_shift, (input, other,), ())
 
 
@@ -429,8 +479,10 @@ def bitwise_left_shift_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     return input.bitwise_left_shift_(*args, **kwargs)
 
 
-def bitwise_not(input: Any) -> Any:
+def bitwise_not(input: Any, *, out: Any = None) -> Any:
     """All bits flipped; of truth values, whether it does not hold."""
+    if out is not None:
+        return write_out("bitwise_not", bitwise_not, (input,), {}, out)
     return invoke(ops_rounding.bitwise_not, (input,), ())
 
 
@@ -439,8 +491,10 @@ def bitwise_not_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     return input.bitwise_not_(*args, **kwargs)
 
 
-def bitwise_or(input: Any, other: Any) -> Any:
+def bitwise_or(input: Any, other: Any, *, out: Any = None) -> Any:
     """Bits that one of them has; of truth values, whether one holds."""
+    if out is not None:
+        return write_out("bitwise_or", bitwise_or, (input, other,), {}, out)
     return invoke(ops_rounding.bitwise_or, (input, other,), ())
 
 
@@ -449,8 +503,10 @@ def bitwise_or_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     return input.bitwise_or_(*args, **kwargs)
 
 
-def bitwise_right_shift(input: Any, other: Any) -> Any:
+def bitwise_right_shift(input: Any, other: Any, *, out: Any = None) -> Any:
     """Bits moved down by `other` places; the sign stays."""
+    if out is not None:
+        return write_out("bitwise_right_shift", bitwise_right_shift, (input, other,), {}, out)
     return invoke(ops_rounding.bitwise_right_shift, (input, other,), ())
 
 
@@ -459,8 +515,10 @@ def bitwise_right_shift_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     return input.bitwise_right_shift_(*args, **kwargs)
 
 
-def bitwise_xor(input: Any, other: Any) -> Any:
+def bitwise_xor(input: Any, other: Any, *, out: Any = None) -> Any:
     """Bits that exactly one of them has; of truth values, whether exactly one holds."""
+    if out is not None:
+        return write_out("bitwise_xor", bitwise_xor, (input, other,), {}, out)
     return invoke(ops_rounding.bitwise_xor, (input, other,), ())
 
 
@@ -474,8 +532,10 @@ def block_diag(*tensors: Any) -> Tensor:
     return ops_joining.block_diag(*tensors)
 
 
-def bmm(input: Tensor, mat2: Tensor) -> Tensor:
+def bmm(input: Tensor, mat2: Tensor, *, out: Any = None) -> Tensor:
     """Products of two stacks of matrices, one by one: (b, n, m) and (b, m, p) give (b, n, p)."""
+    if out is not None:
+        return write_out("bmm", bmm, (input, mat2,), {}, out)
     return ops_matmul.bmm(input, mat2)
 
 
@@ -494,8 +554,10 @@ def broadcast_to(input: Tensor, size: Any) -> Tensor:
     return ops_broadcasting.broadcast_to(input, size)
 
 
-def bucketize(input: Any, boundaries: Tensor, *, out_int32: builtins.bool = False, right: builtins.bool = False) -> Tensor:
+def bucketize(input: Any, boundaries: Tensor, *, out_int32: builtins.bool = False, right: builtins.bool = False, out: Any = None) -> Tensor:
     """The bucket between sorted boundaries that each value falls into."""
+    if out is not None:
+        return write_out("bucketize", bucketize, (input, boundaries,), {"out_int32": out_int32, "right": right}, out)
     return ops_searching.bucketize(input, boundaries, out_int32=out_int32, right=right)
 
 
@@ -515,8 +577,10 @@ concat = cat
 concatenate = cat
 
 
-def ceil(input: Any) -> Any:
+def ceil(input: Any, *, out: Any = None) -> Any:
     """Each element rounded up; the derivative is zero."""
+    if out is not None:
+        return write_out("ceil", ceil, (input,), {}, out)
     if isinstance(input, Tensor):
         return Tensor.ceil(input)
     return invoke(ops_rounding.ceil, (input,), ())
@@ -537,13 +601,17 @@ def celu_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     return inplace(celu, "celu_", input, args, kwargs)
 
 
-def chain_matmul(*matrices: Tensor) -> Tensor:
+def chain_matmul(*matrices: Tensor, out: Any = None) -> Tensor:
     """`linalg.multi_dot` of its arguments."""
+    if out is not None:
+        return write_out("chain_matmul", chain_matmul, (*matrices,), {}, out)
     return ops_vector_products.chain_matmul(*matrices)
 
 
-def cholesky(input: Tensor, upper: builtins.bool = False) -> Tensor:
+def cholesky(input: Tensor, upper: builtins.bool = False, *, out: Any = None) -> Tensor:
     """`linalg.cholesky`."""
+    if out is not None:
+        return write_out("cholesky", cholesky, (input, upper,), {}, out)
     return ops_linear_systems.cholesky(input, upper)
 
 
@@ -552,11 +620,13 @@ def chunk(input: Tensor, chunks: builtins.int, dim: builtins.int = 0) -> Any:
     return ops_splitting.chunk(input, chunks, dim)
 
 
-def clamp(input: Tensor, min: Any = None, max: Any = None) -> Tensor:
+def clamp(input: Tensor, min: Any = None, max: Any = None, *, out: Any = None) -> Tensor:
     """Each element moved into [min, max] (max wins where min > max); bounds are numbers, tensors or missing; NaN stays.
 
     RuntimeError without any bound, TypeError for a number and a tensor.
     """
+    if out is not None:
+        return write_out("clamp", clamp, (input, min, max,), {}, out)
     return ops_selection.clamp(input, min, max)
 
 
@@ -571,8 +641,10 @@ def clamp_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
 clip_ = clamp_
 
 
-def clamp_max(input: Tensor, max: Any) -> Tensor:
+def clamp_max(input: Tensor, max: Any, *, out: Any = None) -> Tensor:
     """Each element, but at most `max`, a number or a tensor; NaN stays."""
+    if out is not None:
+        return write_out("clamp_max", clamp_max, (input, max,), {}, out)
     return ops_selection.clamp_max(input, max)
 
 
@@ -581,8 +653,10 @@ def clamp_max_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     return input.clamp_max_(*args, **kwargs)
 
 
-def clamp_min(input: Tensor, min: Any) -> Tensor:
+def clamp_min(input: Tensor, min: Any, *, out: Any = None) -> Tensor:
     """Each element, but at least `min`, a number or a tensor; NaN stays."""
+    if out is not None:
+        return write_out("clamp_min", clamp_min, (input, min,), {}, out)
     return ops_selection.clamp_min(input, min)
 
 
@@ -596,8 +670,10 @@ def clone(input: Tensor, *, memory_format: Any = None) -> Tensor:
     return ops_casts.clone(input, memory_format=memory_format)
 
 
-def column_stack(tensors: Any) -> Tensor:
+def column_stack(tensors: Any, *, out: Any = None) -> Tensor:
     """The tensors side by side, vectors as columns."""
+    if out is not None:
+        return write_out("column_stack", column_stack, (tensors,), {}, out)
     return ops_joining.column_stack(tensors)
 
 
@@ -606,8 +682,10 @@ def combinations(input: Tensor, r: builtins.int = 2, with_replacement: builtins.
     return ops_searching.combinations(input, r, with_replacement)
 
 
-def copysign(input: Any, other: Any) -> Any:
+def copysign(input: Any, other: Any, *, out: Any = None) -> Any:
     """Magnitude of `input` with the sign of `other`, which may be the sign of a zero."""
+    if out is not None:
+        return write_out("copysign", copysign, (input, other,), {}, out)
     if isinstance(input, Tensor):
         return Tensor.copysign(input, other)
     return invoke(ops_arithmetic.copysign, (input, other,), ())
@@ -623,8 +701,10 @@ def corrcoef(input: Tensor) -> Tensor:
     return ops_spread_measures.corrcoef(input)
 
 
-def cos(input: Any) -> Any:
+def cos(input: Any, *, out: Any = None) -> Any:
     """Cosine of each element, in radians."""
+    if out is not None:
+        return write_out("cos", cos, (input,), {}, out)
     if isinstance(input, Tensor):
         return Tensor.cos(input)
     return invoke(ops_transcendental.cos, (input,), ())
@@ -635,8 +715,10 @@ def cos_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     return input.cos_(*args, **kwargs)
 
 
-def cosh(input: Any) -> Any:
+def cosh(input: Any, *, out: Any = None) -> Any:
     """Hyperbolic cosine of each element."""
+    if out is not None:
+        return write_out("cosh", cosh, (input,), {}, out)
     if isinstance(input, Tensor):
         return Tensor.cosh(input)
     return invoke(ops_transcendental.cosh, (input,), ())
@@ -660,8 +742,10 @@ def cov(input: Tensor, *, correction: builtins.int = 1, fweights: Tensor | None 
     return ops_spread_measures.cov(input, correction=correction, fweights=fweights, aweights=aweights)
 
 
-def cross(input: Tensor, other: Tensor, dim: builtins.int | None = None) -> Tensor:
+def cross(input: Tensor, other: Tensor, dim: builtins.int | None = None, *, out: Any = None) -> Tensor:
     """`linalg.cross`, by default along the first axis of length 3."""
+    if out is not None:
+        return write_out("cross", cross, (input, other, dim,), {}, out)
     return ops_vector_products.cross(input, other, dim)
 
 
@@ -673,18 +757,24 @@ def cross_entropy(input: Tensor, target: Tensor, weight: Any = None, ignore_inde
     return planned_losses.cross_entropy(input, target, weight, ignore_index, reduction, label_smoothing)
 
 
-def cummax(input: Tensor, dim: builtins.int) -> Any:
+def cummax(input: Tensor, dim: builtins.int, *, out: Any = None) -> Any:
     """The largest of the elements up to each one along `dim`, and where it stands: a named tuple. NaN stays once it is met."""
+    if out is not None:
+        return write_out("cummax", cummax, (input, dim,), {}, out)
     return ops_running.cummax(input, dim)
 
 
-def cummin(input: Tensor, dim: builtins.int) -> Any:
+def cummin(input: Tensor, dim: builtins.int, *, out: Any = None) -> Any:
     """The smallest of the elements up to each one along `dim`, and where it stands: a named tuple. NaN stays once it is met."""
+    if out is not None:
+        return write_out("cummin", cummin, (input, dim,), {}, out)
     return ops_running.cummin(input, dim)
 
 
-def cumprod(input: Tensor, dim: Any = None, *, dtype: Any = None, axis: Any = None) -> Tensor:
+def cumprod(input: Tensor, dim: Any = None, *, dtype: Any = None, axis: Any = None, out: Any = None) -> Tensor:
     """Products of the elements up to each one along `dim`; integers and bools in int64, or in `dtype`."""
+    if out is not None:
+        return write_out("cumprod", cumprod, (input, dim if axis is None else axis,), {"dtype": dtype}, out)
     return ops_scans.cumprod(input, dim if axis is None else axis, dtype=dtype)
 
 
@@ -693,8 +783,10 @@ def cumprod_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     return input.cumprod_(*args, **kwargs)
 
 
-def cumsum(input: Tensor, dim: Any = None, *, dtype: Any = None, axis: Any = None) -> Tensor:
+def cumsum(input: Tensor, dim: Any = None, *, dtype: Any = None, axis: Any = None, out: Any = None) -> Tensor:
     """Sums of the elements up to each one along `dim`; integers and bools in int64, or in `dtype`."""
+    if out is not None:
+        return write_out("cumsum", cumsum, (input, dim if axis is None else axis,), {"dtype": dtype}, out)
     return ops_scans.cumsum(input, dim if axis is None else axis, dtype=dtype)
 
 
@@ -708,8 +800,10 @@ def cumulative_trapezoid(y: Tensor, x: Tensor | None = None, *, dx: Any = None, 
     return ops_differences.cumulative_trapezoid(y, x, dx=dx, dim=dim)
 
 
-def deg2rad(input: Any) -> Any:
+def deg2rad(input: Any, *, out: Any = None) -> Any:
     """Degrees to radians."""
+    if out is not None:
+        return write_out("deg2rad", deg2rad, (input,), {}, out)
     if isinstance(input, Tensor):
         return Tensor.deg2rad(input)
     return invoke(ops_transcendental.deg2rad, (input,), ())
@@ -725,8 +819,10 @@ def det(input: Tensor) -> Tensor:
     return ops_linear_systems.det(input)
 
 
-def diag(input: Tensor, diagonal: builtins.int = 0) -> Tensor:
+def diag(input: Tensor, diagonal: builtins.int = 0, *, out: Any = None) -> Tensor:
     """A vector as the diagonal of a matrix, or the diagonal of a matrix as a copy."""
+    if out is not None:
+        return write_out("diag", diag, (input, diagonal,), {}, out)
     return ops_rearranging.diag(input, diagonal)
 
 
@@ -750,8 +846,10 @@ def diagonal_scatter(input: Tensor, src: Tensor, offset: builtins.int = 0, dim1:
     return ops_scattering.diagonal_scatter(input, src, offset, dim1, dim2)
 
 
-def diff(input: Tensor, n: builtins.int = 1, dim: builtins.int = -1, prepend: Tensor | None = None, append: Tensor | None = None) -> Tensor:
+def diff(input: Tensor, n: builtins.int = 1, dim: builtins.int = -1, prepend: Tensor | None = None, append: Tensor | None = None, *, out: Any = None) -> Tensor:
     """The n-th differences of neighbours along `dim`, of `prepend`, the input and `append` joined; of bools whether they differ."""
+    if out is not None:
+        return write_out("diff", diff, (input, n, dim, prepend, append,), {}, out)
     return ops_differences.diff(input, n, dim, prepend, append)
 
 
@@ -760,11 +858,13 @@ def dist(input: Tensor, other: Tensor, p: builtins.float = 2) -> Tensor:
     return ops_spread_measures.dist(input, other, p)
 
 
-def div(input: Tensor, other: Any, *, rounding_mode: str | None = None) -> Tensor:
+def div(input: Tensor, other: Any, *, rounding_mode: str | None = None, out: Any = None) -> Tensor:
     """input / other; with `rounding_mode` "trunc" or "floor" the quotient is rounded, and integers stay integers.
 
     RuntimeError for another mode, or where an integer is divided by zero.
     """
+    if out is not None:
+        return write_out("div", div, (input, other,), {"rounding_mode": rounding_mode}, out)
     return ops_arithmetic.div(input, other, rounding_mode=rounding_mode)
 
 
@@ -785,8 +885,10 @@ divide_ = div_
 true_divide_ = div_
 
 
-def dot(input: Tensor, tensor: Tensor) -> Tensor:
+def dot(input: Tensor, tensor: Tensor, *, out: Any = None) -> Tensor:
     """Sum of the products of two vectors' elements."""
+    if out is not None:
+        return write_out("dot", dot, (input, tensor,), {}, out)
     return ops_matmul.dot(input, tensor)
 
 
@@ -805,8 +907,10 @@ def dsplit(input: Tensor, indices_or_sections: Any) -> Any:
     return ops_splitting.dsplit(input, indices_or_sections)
 
 
-def dstack(tensors: Any) -> Tensor:
+def dstack(tensors: Any, *, out: Any = None) -> Tensor:
     """The tensors behind each other: along the third axis."""
+    if out is not None:
+        return write_out("dstack", dstack, (tensors,), {}, out)
     return ops_joining.dstack(tensors)
 
 
@@ -839,8 +943,10 @@ def embedding(weight: Tensor, indices: Tensor, padding_idx: builtins.int = -1, s
     return ops_embedding.embedding(weight, indices, padding_idx, scale_grad_by_freq, sparse)
 
 
-def eq(input: Any, other: Any) -> Any:
+def eq(input: Any, other: Any, *, out: Any = None) -> Any:
     """Whether the elements are equal; shapes broadcast."""
+    if out is not None:
+        return write_out("eq", eq, (input, other,), {}, out)
     return invoke(ops_comparisons.eq, (input, other,), ())
 
 
@@ -854,8 +960,10 @@ def equal(input: Tensor, other: Tensor) -> builtins.bool:
     return ops_comparisons.equal(input, other)
 
 
-def erf(input: Any) -> Any:
+def erf(input: Any, *, out: Any = None) -> Any:
     """Error function of each element."""
+    if out is not None:
+        return write_out("erf", erf, (input,), {}, out)
     if isinstance(input, Tensor):
         return Tensor.erf(input)
     return invoke(ops_transcendental.erf, (input,), ())
@@ -866,8 +974,10 @@ def erf_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     return input.erf_(*args, **kwargs)
 
 
-def erfc(input: Any) -> Any:
+def erfc(input: Any, *, out: Any = None) -> Any:
     """1 - erf(input), accurate in the tail."""
+    if out is not None:
+        return write_out("erfc", erfc, (input,), {}, out)
     if isinstance(input, Tensor):
         return Tensor.erfc(input)
     return invoke(ops_transcendental.erfc, (input,), ())
@@ -878,8 +988,10 @@ def erfc_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     return input.erfc_(*args, **kwargs)
 
 
-def exp(input: Any) -> Any:
+def exp(input: Any, *, out: Any = None) -> Any:
     """e to the power of each element."""
+    if out is not None:
+        return write_out("exp", exp, (input,), {}, out)
     if isinstance(input, Tensor):
         return Tensor.exp(input)
     return invoke(ops_transcendental.exp, (input,), ())
@@ -890,8 +1002,10 @@ def exp_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     return input.exp_(*args, **kwargs)
 
 
-def exp2(input: Any) -> Any:
+def exp2(input: Any, *, out: Any = None) -> Any:
     """2 to the power of each element."""
+    if out is not None:
+        return write_out("exp2", exp2, (input,), {}, out)
     if isinstance(input, Tensor):
         return Tensor.exp2(input)
     return invoke(ops_transcendental.exp2, (input,), ())
@@ -902,8 +1016,10 @@ def exp2_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     return input.exp2_(*args, **kwargs)
 
 
-def expm1(input: Any) -> Any:
+def expm1(input: Any, *, out: Any = None) -> Any:
     """exp(input) - 1, accurate near 0."""
+    if out is not None:
+        return write_out("expm1", expm1, (input,), {}, out)
     if isinstance(input, Tensor):
         return Tensor.expm1(input)
     return invoke(ops_transcendental.expm1, (input,), ())
@@ -944,8 +1060,10 @@ def flipud(input: Tensor) -> Tensor:
     return ops_rearranging.flipud(input)
 
 
-def float_power(input: Any, exponent: Any) -> Tensor:
+def float_power(input: Any, exponent: Any, *, out: Any = None) -> Tensor:
     """input to the power of exponent, computed in float64."""
+    if out is not None:
+        return write_out("float_power", float_power, (input, exponent,), {}, out)
     return ops_arithmetic.float_power(input, exponent)
 
 
@@ -954,8 +1072,10 @@ def float_power_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     return input.float_power_(*args, **kwargs)
 
 
-def floor(input: Any) -> Any:
+def floor(input: Any, *, out: Any = None) -> Any:
     """Each element rounded down; the derivative is zero."""
+    if out is not None:
+        return write_out("floor", floor, (input,), {}, out)
     if isinstance(input, Tensor):
         return Tensor.floor(input)
     return invoke(ops_rounding.floor, (input,), ())
@@ -966,8 +1086,10 @@ def floor_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     return input.floor_(*args, **kwargs)
 
 
-def floor_divide(input: Any, other: Any) -> Any:
+def floor_divide(input: Any, other: Any, *, out: Any = None) -> Any:
     """Quotient rounded down. RuntimeError where an integer is divided by zero."""
+    if out is not None:
+        return write_out("floor_divide", floor_divide, (input, other,), {}, out)
     return invoke(ops_rounding.floor_divide, (input, other,), ())
 
 
@@ -976,22 +1098,28 @@ def floor_divide_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     return input.floor_divide_(*args, **kwargs)
 
 
-def fmax(input: Any, other: Any) -> Any:
+def fmax(input: Any, other: Any, *, out: Any = None) -> Any:
     """The larger one, or the one that is not NaN; at a tie `input` has the gradient."""
+    if out is not None:
+        return write_out("fmax", fmax, (input, other,), {}, out)
     if isinstance(input, Tensor):
         return Tensor.fmax(input, other)
     return invoke(ops_selection.fmax, (input, other,), ())
 
 
-def fmin(input: Any, other: Any) -> Any:
+def fmin(input: Any, other: Any, *, out: Any = None) -> Any:
     """The smaller one, or the one that is not NaN; at a tie `input` has the gradient."""
+    if out is not None:
+        return write_out("fmin", fmin, (input, other,), {}, out)
     if isinstance(input, Tensor):
         return Tensor.fmin(input, other)
     return invoke(ops_selection.fmin, (input, other,), ())
 
 
-def fmod(input: Any, other: Any) -> Any:
+def fmod(input: Any, other: Any, *, out: Any = None) -> Any:
     """Remainder of the division that rounds towards zero: it has the sign of `input`. RuntimeError where an integer is divided by zero."""
+    if out is not None:
+        return write_out("fmod", fmod, (input, other,), {}, out)
     if isinstance(input, Tensor):
         return Tensor.fmod(input, other)
     return invoke(ops_rounding.fmod, (input, other,), ())
@@ -1002,8 +1130,10 @@ def fmod_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     return input.fmod_(*args, **kwargs)
 
 
-def frac(input: Any) -> Any:
+def frac(input: Any, *, out: Any = None) -> Any:
     """input - trunc(input); the derivative is one."""
+    if out is not None:
+        return write_out("frac", frac, (input,), {}, out)
     if isinstance(input, Tensor):
         return Tensor.frac(input)
     return invoke(ops_rounding.frac, (input,), ())
@@ -1014,8 +1144,10 @@ def frac_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     return input.frac_(*args, **kwargs)
 
 
-def frexp(input: Tensor) -> Any:
+def frexp(input: Tensor, *, out: Any = None) -> Any:
     """Each number as mantissa * 2 ** exponent with 0.5 <= abs(mantissa) < 1: a named tuple; exponents are int32. Floating dtypes only."""
+    if out is not None:
+        return write_out("frexp", frexp, (input,), {}, out)
     return ops_number_parts.frexp(input)
 
 
@@ -1024,8 +1156,10 @@ def gather(input: Tensor, dim: builtins.int, index: Tensor, *, sparse_grad: buil
     return ops_scattering.gather(input, dim, index, sparse_grad=sparse_grad, out=out)
 
 
-def gcd(input: Tensor, other: Tensor) -> Tensor:
+def gcd(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor:
     """The greatest common divisor of each pair of integers."""
+    if out is not None:
+        return write_out("gcd", gcd, (input, other,), {}, out)
     return ops_number_parts.gcd(input, other)
 
 
@@ -1034,8 +1168,10 @@ def gcd_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     return input.gcd_(*args, **kwargs)
 
 
-def ge(input: Any, other: Any) -> Any:
+def ge(input: Any, other: Any, *, out: Any = None) -> Any:
     """Whether input >= other; shapes broadcast."""
+    if out is not None:
+        return write_out("ge", ge, (input, other,), {}, out)
     return invoke(ops_comparisons.ge, (input, other,), ())
 
 
@@ -1064,8 +1200,10 @@ def gradient(input: Tensor, *, spacing: Any = None, dim: Any = None, edge_order:
     return ops_differences.gradient(input, spacing=spacing, dim=dim, edge_order=edge_order)
 
 
-def gt(input: Any, other: Any) -> Any:
+def gt(input: Any, other: Any, *, out: Any = None) -> Any:
     """Whether input > other; shapes broadcast."""
+    if out is not None:
+        return write_out("gt", gt, (input, other,), {}, out)
     return invoke(ops_comparisons.gt, (input, other,), ())
 
 
@@ -1115,8 +1253,10 @@ def hardtanh_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     return inplace(hardtanh, "hardtanh_", input, args, kwargs)
 
 
-def heaviside(input: Tensor, values: Tensor) -> Tensor:
+def heaviside(input: Tensor, values: Tensor, *, out: Any = None) -> Tensor:
     """0 where the element is negative, 1 where it is positive, and the value at 0. RuntimeError unless the dtypes are the same."""
+    if out is not None:
+        return write_out("heaviside", heaviside, (input, values,), {}, out)
     return ops_selection.heaviside(input, values)
 
 
@@ -1125,11 +1265,13 @@ def heaviside_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     return input.heaviside_(*args, **kwargs)
 
 
-def histc(input: Tensor, bins: builtins.int = 100, min: builtins.float = 0, max: builtins.float = 0) -> Tensor:
+def histc(input: Tensor, bins: builtins.int = 100, min: builtins.float = 0, max: builtins.float = 0, *, out: Any = None) -> Tensor:
     """How many elements lie in each of `bins` equal parts of [min, max], by default of the elements' own range, in the input's dtype.
 
     NaN and what lies outside is not counted. NotImplementedError for integers, RuntimeError for an empty or infinite range.
     """
+    if out is not None:
+        return write_out("histc", histc, (input, bins, min, max,), {}, out)
     return ops_counting.histc(input, bins, min, max)
 
 
@@ -1147,8 +1289,10 @@ def hsplit(input: Tensor, indices_or_sections: Any) -> Any:
     return ops_splitting.hsplit(input, indices_or_sections)
 
 
-def hstack(tensors: Any) -> Tensor:
+def hstack(tensors: Any, *, out: Any = None) -> Tensor:
     """The tensors side by side: along the second axis, or the first of vectors."""
+    if out is not None:
+        return write_out("hstack", hstack, (tensors,), {}, out)
     return ops_joining.hstack(tensors)
 
 
@@ -1157,8 +1301,10 @@ def huber_loss(input: Tensor, target: Tensor, reduction: str = 'mean', delta: bu
     return ops_losses.huber_loss(input, target, reduction, delta)
 
 
-def hypot(input: Any, other: Any) -> Any:
+def hypot(input: Any, other: Any, *, out: Any = None) -> Any:
     """sqrt(input**2 + other**2), without overflow."""
+    if out is not None:
+        return write_out("hypot", hypot, (input, other,), {}, out)
     return invoke(ops_transcendental.hypot, (input, other,), ())
 
 
@@ -1167,8 +1313,10 @@ def hypot_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     return input.hypot_(*args, **kwargs)
 
 
-def index_add(input: Tensor, dim: builtins.int, index: Tensor, source: Tensor, *, alpha: Any = 1) -> Tensor:
+def index_add(input: Tensor, dim: builtins.int, index: Tensor, source: Tensor, *, alpha: Any = 1, out: Any = None) -> Tensor:
     """`input` with `alpha` times the slices of `source` added at the indices of a vector along an axis."""
+    if out is not None:
+        return write_out("index_add", index_add, (input, dim, index, source,), {"alpha": alpha}, out)
     return ops_indexing.index_add(input, dim, index, source, alpha=alpha)
 
 
@@ -1177,8 +1325,10 @@ def index_add_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     return input.index_add_(*args, **kwargs)
 
 
-def index_copy(input: Tensor, dim: builtins.int, index: Tensor, source: Tensor) -> Tensor:
+def index_copy(input: Tensor, dim: builtins.int, index: Tensor, source: Tensor, *, out: Any = None) -> Tensor:
     """`input` with the slices of `source` in place of those at the indices of a vector along an axis."""
+    if out is not None:
+        return write_out("index_copy", index_copy, (input, dim, index, source,), {}, out)
     return ops_indexing.index_copy(input, dim, index, source)
 
 
@@ -1197,8 +1347,10 @@ def index_fill_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     return input.index_fill_(*args, **kwargs)
 
 
-def index_reduce(input: Tensor, dim: builtins.int, index: Tensor, source: Tensor, reduce: str, *, include_self: builtins.bool = True) -> Tensor:
+def index_reduce(input: Tensor, dim: builtins.int, index: Tensor, source: Tensor, reduce: str, *, include_self: builtins.bool = True, out: Any = None) -> Tensor:
     """`input` reduced with the slices of `source` that the indices of a vector send there: 'prod', 'mean', 'amax' or 'amin'."""
+    if out is not None:
+        return write_out("index_reduce", index_reduce, (input, dim, index, source, reduce,), {"include_self": include_self}, out)
     return ops_scatter_reductions.index_reduce(input, dim, index, source, reduce, include_self=include_self)
 
 
@@ -1212,13 +1364,17 @@ def index_select(input: Tensor, dim: builtins.int, index: Tensor, *, out: Any = 
     return ops_indexing.index_select(input, dim, index, out=out)
 
 
-def inner(input: Tensor, other: Tensor) -> Tensor:
+def inner(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor:
     """Sums of products along the last axis of both: (..., n) and (..., n) give the leading axes of one, then of the other."""
+    if out is not None:
+        return write_out("inner", inner, (input, other,), {}, out)
     return ops_contractions.inner(input, other)
 
 
-def inverse(input: Tensor) -> Tensor:
+def inverse(input: Tensor, *, out: Any = None) -> Tensor:
     """`linalg.inv`."""
+    if out is not None:
+        return write_out("inverse", inverse, (input,), {}, out)
     return ops_linear_systems.inverse(input)
 
 
@@ -1235,8 +1391,10 @@ def isfinite(input: Any) -> Any:
     return invoke(ops_comparisons.isfinite, (input,), ())
 
 
-def isin(elements: Any, test_elements: Any, *, assume_unique: builtins.bool = False, invert: builtins.bool = False) -> Tensor:
+def isin(elements: Any, test_elements: Any, *, assume_unique: builtins.bool = False, invert: builtins.bool = False, out: Any = None) -> Tensor:
     """Whether each element is among the test elements. One of the two may be a number."""
+    if out is not None:
+        return write_out("isin", isin, (elements, test_elements,), {"assume_unique": assume_unique, "invert": invert}, out)
     return ops_searching.isin(elements, test_elements, assume_unique=assume_unique, invert=invert)
 
 
@@ -1250,13 +1408,17 @@ def isnan(input: Any) -> Any:
     return invoke(ops_comparisons.isnan, (input,), ())
 
 
-def isneginf(input: Tensor) -> Tensor:
+def isneginf(input: Tensor, *, out: Any = None) -> Tensor:
     """Whether the element is minus infinity."""
+    if out is not None:
+        return write_out("isneginf", isneginf, (input,), {}, out)
     return ops_comparisons.isneginf(input)
 
 
-def isposinf(input: Tensor) -> Tensor:
+def isposinf(input: Tensor, *, out: Any = None) -> Tensor:
     """Whether the element is plus infinity."""
+    if out is not None:
+        return write_out("isposinf", isposinf, (input,), {}, out)
     return ops_comparisons.isposinf(input)
 
 
@@ -1265,8 +1427,10 @@ def isreal(input: Tensor) -> Tensor:
     return ops_number_parts.isreal(input)
 
 
-def kron(input: Tensor, other: Tensor) -> Tensor:
+def kron(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor:
     """Kronecker's product: every element of `input` times all of `other`, in blocks."""
+    if out is not None:
+        return write_out("kron", kron, (input, other,), {}, out)
     return ops_contractions.kron(input, other)
 
 
@@ -1288,8 +1452,10 @@ def layer_norm(input: Tensor, normalized_shape: Any, weight: Any = None, bias: A
     return ops_normalization.layer_norm(input, normalized_shape, weight, bias, eps, cudnn_enable)
 
 
-def lcm(input: Tensor, other: Tensor) -> Tensor:
+def lcm(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor:
     """The least common multiple of each pair of integers."""
+    if out is not None:
+        return write_out("lcm", lcm, (input, other,), {}, out)
     return ops_number_parts.lcm(input, other)
 
 
@@ -1298,8 +1464,10 @@ def lcm_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     return input.lcm_(*args, **kwargs)
 
 
-def ldexp(input: Tensor, other: Tensor) -> Tensor:
+def ldexp(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor:
     """input * 2 ** other."""
+    if out is not None:
+        return write_out("ldexp", ldexp, (input, other,), {}, out)
     return ops_number_parts.ldexp(input, other)
 
 
@@ -1308,8 +1476,10 @@ def ldexp_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     return input.ldexp_(*args, **kwargs)
 
 
-def le(input: Any, other: Any) -> Any:
+def le(input: Any, other: Any, *, out: Any = None) -> Any:
     """Whether input <= other; shapes broadcast."""
+    if out is not None:
+        return write_out("le", le, (input, other,), {}, out)
     return invoke(ops_comparisons.le, (input, other,), ())
 
 
@@ -1334,8 +1504,10 @@ def leaky_relu_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     return inplace(leaky_relu, "leaky_relu_", input, args, kwargs)
 
 
-def lerp(input: Any, end: Any, weight: Any) -> Any:
+def lerp(input: Any, end: Any, weight: Any, *, out: Any = None) -> Any:
     """input + weight * (end - input); the weight is a number or a tensor. RuntimeError unless all dtypes are the same."""
+    if out is not None:
+        return write_out("lerp", lerp, (input, end, weight,), {}, out)
     return invoke(ops_selection.lerp, (input, end, weight,), ())
 
 
@@ -1482,8 +1654,10 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     return planned.linear(input, weight, bias)
 
 
-def log(input: Any) -> Any:
+def log(input: Any, *, out: Any = None) -> Any:
     """Natural logarithm of each element."""
+    if out is not None:
+        return write_out("log", log, (input,), {}, out)
     if isinstance(input, Tensor):
         return Tensor.log(input)
     return invoke(ops_transcendental.log, (input,), ())
@@ -1494,8 +1668,10 @@ def log_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     return input.log_(*args, **kwargs)
 
 
-def log10(input: Any) -> Any:
+def log10(input: Any, *, out: Any = None) -> Any:
     """Logarithm to base 10 of each element."""
+    if out is not None:
+        return write_out("log10", log10, (input,), {}, out)
     if isinstance(input, Tensor):
         return Tensor.log10(input)
     return invoke(ops_transcendental.log10, (input,), ())
@@ -1506,8 +1682,10 @@ def log10_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     return input.log10_(*args, **kwargs)
 
 
-def log1p(input: Any) -> Any:
+def log1p(input: Any, *, out: Any = None) -> Any:
     """log(1 + input), accurate near 0."""
+    if out is not None:
+        return write_out("log1p", log1p, (input,), {}, out)
     if isinstance(input, Tensor):
         return Tensor.log1p(input)
     return invoke(ops_transcendental.log1p, (input,), ())
@@ -1518,8 +1696,10 @@ def log1p_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     return input.log1p_(*args, **kwargs)
 
 
-def log2(input: Any) -> Any:
+def log2(input: Any, *, out: Any = None) -> Any:
     """Logarithm to base 2 of each element."""
+    if out is not None:
+        return write_out("log2", log2, (input,), {}, out)
     if isinstance(input, Tensor):
         return Tensor.log2(input)
     return invoke(ops_transcendental.log2, (input,), ())
@@ -1530,27 +1710,35 @@ def log2_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     return input.log2_(*args, **kwargs)
 
 
-def log_softmax(input: Tensor, dim: builtins.int, dtype: Any = None) -> Tensor:
+def log_softmax(input: Tensor, dim: builtins.int, dtype: Any = None, *, out: Any = None) -> Tensor:
     """The logarithm of `softmax`, computed as input - logsumexp(input). With `dtype` the input is cast first."""
+    if out is not None:
+        return write_out("log_softmax", log_softmax, (input, dim, dtype,), {}, out)
     return ops_softmax.log_softmax(input, dim, dtype)
 
 
-def logaddexp(input: Any, other: Any) -> Any:
+def logaddexp(input: Any, other: Any, *, out: Any = None) -> Any:
     """log(exp(input) + exp(other)), without overflow."""
+    if out is not None:
+        return write_out("logaddexp", logaddexp, (input, other,), {}, out)
     if isinstance(input, Tensor):
         return Tensor.logaddexp(input, other)
     return invoke(ops_transcendental.logaddexp, (input, other,), ())
 
 
-def logaddexp2(input: Any, other: Any) -> Any:
+def logaddexp2(input: Any, other: Any, *, out: Any = None) -> Any:
     """log2(2**input + 2**other), without overflow."""
+    if out is not None:
+        return write_out("logaddexp2", logaddexp2, (input, other,), {}, out)
     if isinstance(input, Tensor):
         return Tensor.logaddexp2(input, other)
     return invoke(ops_transcendental.logaddexp2, (input, other,), ())
 
 
-def logcumsumexp(input: Tensor, dim: builtins.int) -> Tensor:
+def logcumsumexp(input: Tensor, dim: builtins.int, *, out: Any = None) -> Tensor:
     """Logarithm of the sum of exponentials of the elements up to each one along `dim`, without overflow. Floating dtypes only."""
+    if out is not None:
+        return write_out("logcumsumexp", logcumsumexp, (input, dim,), {}, out)
     return ops_running.logcumsumexp(input, dim)
 
 
@@ -1559,8 +1747,10 @@ def logdet(input: Tensor) -> Tensor:
     return ops_linear_systems.logdet(input)
 
 
-def logical_and(input: Any, other: Any) -> Any:
+def logical_and(input: Any, other: Any, *, out: Any = None) -> Any:
     """Whether both elements are not zero."""
+    if out is not None:
+        return write_out("logical_and", logical_and, (input, other,), {}, out)
     return invoke(ops_comparisons.logical_and, (input, other,), ())
 
 
@@ -1569,8 +1759,10 @@ def logical_and_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     return input.logical_and_(*args, **kwargs)
 
 
-def logical_not(input: Any) -> Any:
+def logical_not(input: Any, *, out: Any = None) -> Any:
     """Whether the element is zero."""
+    if out is not None:
+        return write_out("logical_not", logical_not, (input,), {}, out)
     return invoke(ops_comparisons.logical_not, (input,), ())
 
 
@@ -1579,8 +1771,10 @@ def logical_not_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     return input.logical_not_(*args, **kwargs)
 
 
-def logical_or(input: Any, other: Any) -> Any:
+def logical_or(input: Any, other: Any, *, out: Any = None) -> Any:
     """Whether one of the elements is not zero."""
+    if out is not None:
+        return write_out("logical_or", logical_or, (input, other,), {}, out)
     return invoke(ops_comparisons.logical_or, (input, other,), ())
 
 
@@ -1589,8 +1783,10 @@ def logical_or_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     return input.logical_or_(*args, **kwargs)
 
 
-def logical_xor(input: Any, other: Any) -> Any:
+def logical_xor(input: Any, other: Any, *, out: Any = None) -> Any:
     """Whether exactly one of the elements is not zero."""
+    if out is not None:
+        return write_out("logical_xor", logical_xor, (input, other,), {}, out)
     return invoke(ops_comparisons.logical_xor, (input, other,), ())
 
 
@@ -1599,8 +1795,10 @@ def logical_xor_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     return input.logical_xor_(*args, **kwargs)
 
 
-def logit(input: Tensor, eps: Any = None) -> Tensor:
+def logit(input: Tensor, eps: Any = None, *, out: Any = None) -> Tensor:
     """log(input / (1 - input)); with `eps` the input is first moved into [eps, 1 - eps]."""
+    if out is not None:
+        return write_out("logit", logit, (input, eps,), {}, out)
     return ops_transcendental.logit(input, eps)
 
 
@@ -1614,13 +1812,17 @@ def logsigmoid(input: Tensor) -> Tensor:
     return ops_activations.logsigmoid(input)
 
 
-def logsumexp(input: Tensor, dim: Any = None, keepdim: builtins.bool = False, *, axis: Any = None, keepdims: builtins.bool = False) -> Tensor:
+def logsumexp(input: Tensor, dim: Any = None, keepdim: builtins.bool = False, *, axis: Any = None, keepdims: builtins.bool = False, out: Any = None) -> Tensor:
     """Logarithm of the sum of exponentials along `dim` (an int or several), without overflow; of nothing -inf."""
+    if out is not None:
+        return write_out("logsumexp", logsumexp, (input, dim if axis is None else axis, keepdim or keepdims,), {}, out)
     return ops_statistics.logsumexp(input, dim if axis is None else axis, keepdim or keepdims)
 
 
-def lt(input: Any, other: Any) -> Any:
+def lt(input: Any, other: Any, *, out: Any = None) -> Any:
     """Whether input < other; shapes broadcast."""
+    if out is not None:
+        return write_out("lt", lt, (input, other,), {}, out)
     return invoke(ops_comparisons.lt, (input, other,), ())
 
 
@@ -1663,42 +1865,54 @@ def masked_select(input: Tensor, mask: Tensor, *, out: Any = None) -> Tensor:
     return ops_indexing.masked_select(input, mask, out=out)
 
 
-def matmul(input: Tensor, other: Tensor) -> Tensor:
+def matmul(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor:
     """Matrix product as `@`: vectors, matrices, and stacks whose leading axes broadcast."""
+    if out is not None:
+        return write_out("matmul", matmul, (input, other,), {}, out)
     return ops_matmul.matmul(input, other)
 
 
-def matrix_power(input: Tensor, n: builtins.int) -> Tensor:
+def matrix_power(input: Tensor, n: builtins.int, *, out: Any = None) -> Tensor:
     """`linalg.matrix_power`."""
+    if out is not None:
+        return write_out("matrix_power", matrix_power, (input, n,), {}, out)
     return ops_vector_products.matrix_power(input, n)
 
 
-def max(input: Tensor, dim: Any = None, keepdim: builtins.bool = False, *, other: Any = None, axis: Any = None, keepdims: builtins.bool = False) -> Any:
+def max(input: Tensor, dim: Any = None, keepdim: builtins.bool = False, *, other: Any = None, axis: Any = None, keepdims: builtins.bool = False, out: Any = None) -> Any:
     """The largest element; with `dim` a named tuple of values and indices along it; with another tensor `maximum`."""
+    if out is not None:
+        return write_out("max", max, (input, dim if axis is None else axis, keepdim or keepdims,), {"other": other}, out)
     return ops_extremes.max_(input, dim if axis is None else axis, keepdim or keepdims, other=other)
 
 
-def maximum(input: Any, other: Any) -> Any:
+def maximum(input: Any, other: Any, *, out: Any = None) -> Any:
     """The larger one, NaN if either is; a tie shares the gradient half and half."""
+    if out is not None:
+        return write_out("maximum", maximum, (input, other,), {}, out)
     if isinstance(input, Tensor):
         return Tensor.maximum(input, other)
     return invoke(ops_selection.maximum, (input, other,), ())
 
 
-def mean(input: Tensor, dim: Any = None, keepdim: builtins.bool = False, *, dtype: Any = None, axis: Any = None, keepdims: builtins.bool = False) -> Tensor:
+def mean(input: Tensor, dim: Any = None, keepdim: builtins.bool = False, *, dtype: Any = None, axis: Any = None, keepdims: builtins.bool = False, out: Any = None) -> Tensor:
     """Mean of all elements, or along `dim` (an int or several); NaN of nothing.
 
     With `dtype` the input is cast first. RuntimeError for integers and bools.
     """
+    if out is not None:
+        return write_out("mean", mean, (input, dim if axis is None else axis, keepdim or keepdims,), {"dtype": dtype}, out)
     return planned_losses.mean(input, dim if axis is None else axis, keepdim or keepdims, dtype=dtype)
 
 
-def median(input: Tensor, dim: builtins.int | None = None, keepdim: builtins.bool = False) -> Any:
+def median(input: Tensor, dim: builtins.int | None = None, keepdim: builtins.bool = False, *, out: Any = None) -> Any:
     """The middle element in order, the lower of two, NaN if there is one; with `dim` a named tuple of values and indices along it.
 
     IndexError for an axis of length 0. The gradient goes in equal parts to all elements equal to the median, along `dim` to the one
     that the index names.
     """
+    if out is not None:
+        return write_out("median", median, (input, dim, keepdim,), {}, out)
     return ops_middles.median(input, dim, keepdim)
 
 
@@ -1707,13 +1921,17 @@ def meshgrid(*tensors: Any, indexing: str | None = None) -> Any:
     return ops_broadcasting.meshgrid(*tensors, indexing=indexing)
 
 
-def min(input: Tensor, dim: Any = None, keepdim: builtins.bool = False, *, other: Any = None, axis: Any = None, keepdims: builtins.bool = False) -> Any:
+def min(input: Tensor, dim: Any = None, keepdim: builtins.bool = False, *, other: Any = None, axis: Any = None, keepdims: builtins.bool = False, out: Any = None) -> Any:
     """The smallest element; with `dim` a named tuple of values and indices along it; with another tensor `minimum`."""
+    if out is not None:
+        return write_out("min", min, (input, dim if axis is None else axis, keepdim or keepdims,), {"other": other}, out)
     return ops_extremes.min_(input, dim if axis is None else axis, keepdim or keepdims, other=other)
 
 
-def minimum(input: Any, other: Any) -> Any:
+def minimum(input: Any, other: Any, *, out: Any = None) -> Any:
     """The smaller one, NaN if either is; a tie shares the gradient half and half."""
+    if out is not None:
+        return write_out("minimum", minimum, (input, other,), {}, out)
     if isinstance(input, Tensor):
         return Tensor.minimum(input, other)
     return invoke(ops_selection.minimum, (input, other,), ())
@@ -1729,13 +1947,17 @@ def mish_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     return inplace(mish, "mish_", input, args, kwargs)
 
 
-def mm(input: Tensor, mat2: Tensor) -> Tensor:
+def mm(input: Tensor, mat2: Tensor, *, out: Any = None) -> Tensor:
     """Product of two matrices. RuntimeError where shapes or dtypes don't fit."""
+    if out is not None:
+        return write_out("mm", mm, (input, mat2,), {}, out)
     return ops_matmul.mm(input, mat2)
 
 
-def mode(input: Tensor, dim: builtins.int = -1, keepdim: builtins.bool = False) -> Any:
+def mode(input: Tensor, dim: builtins.int = -1, keepdim: builtins.bool = False, *, out: Any = None) -> Any:
     """The most frequent element along `dim`, the smallest of several, and where it stands: a named tuple. IndexError for a length of 0."""
+    if out is not None:
+        return write_out("mode", mode, (input, dim, keepdim,), {}, out)
     return ops_middles.mode(input, dim, keepdim)
 
 
@@ -1752,13 +1974,17 @@ def mse_loss(input: Tensor, target: Tensor, reduction: str = 'mean') -> Tensor:
     return planned_losses.mse_loss(input, target, reduction)
 
 
-def msort(input: Tensor) -> Tensor:
+def msort(input: Tensor, *, out: Any = None) -> Tensor:
     """The elements in order along the first axis."""
+    if out is not None:
+        return write_out("msort", msort, (input,), {}, out)
     return ops_sorting.msort(input)
 
 
-def mul(input: Any, other: Any) -> Any:
+def mul(input: Any, other: Any, *, out: Any = None) -> Any:
     """Product; shapes broadcast, dtypes promote."""
+    if out is not None:
+        return write_out("mul", mul, (input, other,), {}, out)
     if isinstance(input, Tensor):
         return Tensor.mul(input, other)
     return invoke(ops_arithmetic.mul, (input, other,), ())
@@ -1775,18 +2001,24 @@ def mul_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
 multiply_ = mul_
 
 
-def multinomial(input: Tensor, num_samples: builtins.int, replacement: builtins.bool = False, *, generator: Any = None) -> Tensor:
+def multinomial(input: Tensor, num_samples: builtins.int, replacement: builtins.bool = False, *, generator: Any = None, out: Any = None) -> Tensor:
     """Indices drawn with the probabilities (up to a factor) in each row of a vector or matrix: shape (..., num_samples), int64."""
+    if out is not None:
+        return write_out("multinomial", multinomial, (input, num_samples, replacement,), {"generator": generator}, out)
     return ops_random.multinomial(input, num_samples, replacement, generator=generator)
 
 
-def mv(input: Tensor, vec: Tensor) -> Tensor:
+def mv(input: Tensor, vec: Tensor, *, out: Any = None) -> Tensor:
     """Product of a matrix and a vector."""
+    if out is not None:
+        return write_out("mv", mv, (input, vec,), {}, out)
     return ops_matmul.mv(input, vec)
 
 
-def nan_to_num(input: Tensor, nan: builtins.float | None = None, posinf: builtins.float | None = None, neginf: builtins.float | None = None) -> Tensor:
+def nan_to_num(input: Tensor, nan: builtins.float | None = None, posinf: builtins.float | None = None, neginf: builtins.float | None = None, *, out: Any = None) -> Tensor:
     """NaN and infinities replaced: by 0 and the largest and smallest number of the dtype unless others are given."""
+    if out is not None:
+        return write_out("nan_to_num", nan_to_num, (input, nan, posinf, neginf,), {}, out)
     return ops_selection.nan_to_num(input, nan, posinf, neginf)
 
 
@@ -1795,23 +2027,31 @@ def nan_to_num_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     return input.nan_to_num_(*args, **kwargs)
 
 
-def nanmean(input: Tensor, dim: Any = None, keepdim: builtins.bool = False, *, dtype: Any = None, axis: Any = None, keepdims: builtins.bool = False) -> Tensor:
+def nanmean(input: Tensor, dim: Any = None, keepdim: builtins.bool = False, *, dtype: Any = None, axis: Any = None, keepdims: builtins.bool = False, out: Any = None) -> Tensor:
     """`mean` of the elements that are not NaN; NaN where there are no others. RuntimeError for integers."""
+    if out is not None:
+        return write_out("nanmean", nanmean, (input, dim if axis is None else axis, keepdim or keepdims,), {"dtype": dtype}, out)
     return ops_counting.nanmean(input, dim if axis is None else axis, keepdim or keepdims, dtype=dtype)
 
 
-def nanmedian(input: Tensor, dim: builtins.int | None = None, keepdim: builtins.bool = False) -> Any:
+def nanmedian(input: Tensor, dim: builtins.int | None = None, keepdim: builtins.bool = False, *, out: Any = None) -> Any:
     """`median` of the elements that are not NaN; NaN where there are no others."""
+    if out is not None:
+        return write_out("nanmedian", nanmedian, (input, dim, keepdim,), {}, out)
     return ops_middles.nanmedian(input, dim, keepdim)
 
 
-def nanquantile(input: Tensor, q: Any, dim: builtins.int | None = None, keepdim: builtins.bool = False, *, interpolation: str = 'linear') -> Tensor:
+def nanquantile(input: Tensor, q: Any, dim: builtins.int | None = None, keepdim: builtins.bool = False, *, interpolation: str = 'linear', out: Any = None) -> Tensor:
     """`quantile` of the elements that are not NaN; NaN where there are no others."""
+    if out is not None:
+        return write_out("nanquantile", nanquantile, (input, q, dim, keepdim,), {"interpolation": interpolation}, out)
     return ops_middles.nanquantile(input, q, dim, keepdim, interpolation=interpolation)
 
 
-def nansum(input: Tensor, dim: Any = None, keepdim: builtins.bool = False, *, dtype: Any = None, axis: Any = None, keepdims: builtins.bool = False) -> Tensor:
+def nansum(input: Tensor, dim: Any = None, keepdim: builtins.bool = False, *, dtype: Any = None, axis: Any = None, keepdims: builtins.bool = False, out: Any = None) -> Tensor:
     """`sum` with NaN taken as 0."""
+    if out is not None:
+        return write_out("nansum", nansum, (input, dim if axis is None else axis, keepdim or keepdims,), {"dtype": dtype}, out)
     return ops_counting.nansum(input, dim if axis is None else axis, keepdim or keepdims, dtype=dtype)
 
 
@@ -1820,13 +2060,17 @@ def narrow(input: Tensor, dim: builtins.int, start: Any, length: builtins.int) -
     return ops_splitting.narrow(input, dim, start, length)
 
 
-def narrow_copy(input: Tensor, dim: builtins.int, start: Any, length: builtins.int) -> Tensor:
+def narrow_copy(input: Tensor, dim: builtins.int, start: Any, length: builtins.int, *, out: Any = None) -> Tensor:
     """A copy of `narrow`."""
+    if out is not None:
+        return write_out("narrow_copy", narrow_copy, (input, dim, start, length,), {}, out)
     return ops_splitting.narrow_copy(input, dim, start, length)
 
 
-def ne(input: Any, other: Any) -> Any:
+def ne(input: Any, other: Any, *, out: Any = None) -> Any:
     """Whether the elements differ; shapes broadcast."""
+    if out is not None:
+        return write_out("ne", ne, (input, other,), {}, out)
     return invoke(ops_comparisons.ne, (input, other,), ())
 
 
@@ -1841,8 +2085,10 @@ def ne_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
 not_equal_ = ne_
 
 
-def neg(input: Any) -> Any:
+def neg(input: Any, *, out: Any = None) -> Any:
     """Negative of each element. RuntimeError for truth values."""
+    if out is not None:
+        return write_out("neg", neg, (input,), {}, out)
     if isinstance(input, Tensor):
         return Tensor.neg(input)
     return invoke(ops_arithmetic.neg, (input,), ())
@@ -1859,8 +2105,10 @@ def neg_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
 negative_ = neg_
 
 
-def nextafter(input: Tensor, other: Tensor) -> Tensor:
+def nextafter(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor:
     """The next number of the dtype after `input` towards `other`. float32 and float64 only."""
+    if out is not None:
+        return write_out("nextafter", nextafter, (input, other,), {}, out)
     return ops_number_parts.nextafter(input, other)
 
 
@@ -1878,8 +2126,10 @@ def nll_loss(input: Tensor, target: Tensor, weight: Any = None, ignore_index: bu
     return ops_classes.nll_loss(input, target, weight, ignore_index, reduction)
 
 
-def nonzero(input: Tensor, *, as_tuple: builtins.bool = False) -> Any:
+def nonzero(input: Tensor, *, as_tuple: builtins.bool = False, out: Any = None) -> Any:
     """The indices of the elements that are not zero: a row each, or with `as_tuple` a vector per axis."""
+    if out is not None:
+        return write_out("nonzero", nonzero, (input,), {"as_tuple": as_tuple}, out)
     return ops_searching.nonzero(input, as_tuple=as_tuple)
 
 
@@ -1888,13 +2138,17 @@ def nonzero_static(input: Tensor, *, size: builtins.int, fill_value: builtins.in
     return ops_searching.nonzero_static(input, size=size, fill_value=fill_value)
 
 
-def norm(input: Tensor, p: Any = 'fro', dim: Any = None, keepdim: builtins.bool = False, dtype: Any = None) -> Tensor:
+def norm(input: Tensor, p: Any = 'fro', dim: Any = None, keepdim: builtins.bool = False, dtype: Any = None, *, out: Any = None) -> Tensor:
     """The p-norm of all elements or along `dim`; "fro" is 2. Its gradient at the origin is 0."""
+    if out is not None:
+        return write_out("norm", norm, (input, p, dim, keepdim, dtype,), {}, out)
     return ops_norms.norm(input, p, dim, keepdim, dtype)
 
 
-def outer(input: Tensor, vec2: Tensor) -> Tensor:
+def outer(input: Tensor, vec2: Tensor, *, out: Any = None) -> Tensor:
     """The matrix of all products of an element of each vector."""
+    if out is not None:
+        return write_out("outer", outer, (input, vec2,), {}, out)
     return ops_matmul.outer(input, vec2)
 
 
@@ -1921,8 +2175,10 @@ def positive(input: Tensor) -> Tensor:
     return ops_arithmetic.positive(input)
 
 
-def pow(input: Any, exponent: Any) -> Any:
+def pow(input: Any, exponent: Any, *, out: Any = None) -> Any:
     """input to the power of exponent; either may be a number. RuntimeError for integers to a negative number."""
+    if out is not None:
+        return write_out("pow", pow, (input, exponent,), {}, out)
     return invoke(ops_arithmetic.pow, (input, exponent,), ())
 
 
@@ -1939,8 +2195,10 @@ def prelu(input: Tensor, weight: Tensor) -> Tensor:
     return ops_activations.prelu(input, weight)
 
 
-def prod(input: Tensor, dim: builtins.int | None = None, keepdim: builtins.bool = False, *, dtype: Any = None, axis: Any = None, keepdims: builtins.bool = False) -> Tensor:
+def prod(input: Tensor, dim: builtins.int | None = None, keepdim: builtins.bool = False, *, dtype: Any = None, axis: Any = None, keepdims: builtins.bool = False, out: Any = None) -> Tensor:
     """Product of all elements or along `dim`; integers and bools in int64, or in `dtype`."""
+    if out is not None:
+        return write_out("prod", prod, (input, dim if axis is None else axis, keepdim or keepdims,), {"dtype": dtype}, out)
     return ops_scans.prod(input, dim if axis is None else axis, keepdim or keepdims, dtype=dtype)
 
 
@@ -1959,17 +2217,21 @@ def qr(input: Tensor, some: builtins.bool = True) -> Any:
     return ops_decompositions.qr(input, some)
 
 
-def quantile(input: Tensor, q: Any, dim: builtins.int | None = None, keepdim: builtins.bool = False, *, interpolation: str = 'linear') -> Tensor:
+def quantile(input: Tensor, q: Any, dim: builtins.int | None = None, keepdim: builtins.bool = False, *, interpolation: str = 'linear', out: Any = None) -> Tensor:
     """The value below which a fraction `q` of the elements lies (of all, or along `dim`), NaN where there is NaN.
 
     q: a number or a vector of numbers in [0, 1]; a vector gives the result a new first axis. `interpolation` between two elements is
     "linear", "lower", "higher", "midpoint" or "nearest". float32 and float64; RuntimeError in torch's words for the rest.
     """
+    if out is not None:
+        return write_out("quantile", quantile, (input, q, dim, keepdim,), {"interpolation": interpolation}, out)
     return ops_middles.quantile(input, q, dim, keepdim, interpolation=interpolation)
 
 
-def rad2deg(input: Any) -> Any:
+def rad2deg(input: Any, *, out: Any = None) -> Any:
     """Radians to degrees."""
+    if out is not None:
+        return write_out("rad2deg", rad2deg, (input,), {}, out)
     if isinstance(input, Tensor):
         return Tensor.rad2deg(input)
     return invoke(ops_transcendental.rad2deg, (input,), ())
@@ -1985,8 +2247,10 @@ def ravel(input: Tensor) -> Tensor:
     return ops_shaping.ravel(input)
 
 
-def reciprocal(input: Any) -> Any:
+def reciprocal(input: Any, *, out: Any = None) -> Any:
     """1 / input; integers become floats."""
+    if out is not None:
+        return write_out("reciprocal", reciprocal, (input,), {}, out)
     if isinstance(input, Tensor):
         return Tensor.reciprocal(input)
     return invoke(ops_arithmetic.reciprocal, (input,), ())
@@ -2019,8 +2283,10 @@ def relu6_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     return inplace(relu6, "relu6_", input, args, kwargs)
 
 
-def remainder(input: Any, other: Any) -> Any:
+def remainder(input: Any, other: Any, *, out: Any = None) -> Any:
     """Remainder of the division that rounds down: it has the sign of `other`. RuntimeError where an integer is divided by zero."""
+    if out is not None:
+        return write_out("remainder", remainder, (input, other,), {}, out)
     if isinstance(input, Tensor):
         return Tensor.remainder(input, other)
     return invoke(ops_rounding.remainder, (input, other,), ())
@@ -2051,8 +2317,10 @@ def rot90(input: Tensor, k: builtins.int = 1, dims: Sequence[builtins.int] = (0,
     return ops_rearranging.rot90(input, k, dims)
 
 
-def round(input: Tensor, *, decimals: builtins.int | None = None) -> Tensor:
+def round(input: Tensor, *, decimals: builtins.int | None = None, out: Any = None) -> Tensor:
     """Each element rounded to the nearest number of that many decimals, halves to even; the derivative is zero."""
+    if out is not None:
+        return write_out("round", round, (input,), {"decimals": decimals}, out)
     return ops_rounding.round(input, decimals=decimals)
 
 
@@ -2061,8 +2329,10 @@ def round_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     return input.round_(*args, **kwargs)
 
 
-def rsqrt(input: Any) -> Any:
+def rsqrt(input: Any, *, out: Any = None) -> Any:
     """1 / sqrt(input)."""
+    if out is not None:
+        return write_out("rsqrt", rsqrt, (input,), {}, out)
     if isinstance(input, Tensor):
         return Tensor.rsqrt(input)
     return invoke(ops_transcendental.rsqrt, (input,), ())
@@ -2078,11 +2348,13 @@ def rsub(input: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:
     return ops_arithmetic.rsub(input, other, alpha=alpha)
 
 
-def scatter(input: Tensor, dim: builtins.int, index: Tensor, src: Any = None, *, value: Any = None, reduce: str | None = None) -> Tensor:
+def scatter(input: Tensor, dim: builtins.int, index: Tensor, src: Any = None, *, value: Any = None, reduce: str | None = None, out: Any = None) -> Tensor:
     """`input` with out[index[i, j], j] = src[i, j] for dim 0, and so on; `src` is a tensor or a number.
 
     RuntimeError where an index is out of range. `reduce` is 'add' or 'multiply' and takes no gradient, as in torch.
     """
+    if out is not None:
+        return write_out("scatter", scatter, (input, dim, index, src,), {"value": value, "reduce": reduce}, out)
     return ops_scattering.scatter(input, dim, index, src, value=value, reduce=reduce)
 
 
@@ -2091,8 +2363,10 @@ def scatter_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     return input.scatter_(*args, **kwargs)
 
 
-def scatter_add(input: Tensor, dim: builtins.int, index: Tensor, src: Tensor) -> Tensor:
+def scatter_add(input: Tensor, dim: builtins.int, index: Tensor, src: Tensor, *, out: Any = None) -> Tensor:
     """`input` with out[index[i, j], j] += src[i, j] for dim 0, and so on; repeated indices add up."""
+    if out is not None:
+        return write_out("scatter_add", scatter_add, (input, dim, index, src,), {}, out)
     return ops_scattering.scatter_add(input, dim, index, src)
 
 
@@ -2101,8 +2375,10 @@ def scatter_add_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     return input.scatter_add_(*args, **kwargs)
 
 
-def scatter_reduce(input: Tensor, dim: builtins.int, index: Tensor, src: Tensor, reduce: str, *, include_self: builtins.bool = True) -> Tensor:
+def scatter_reduce(input: Tensor, dim: builtins.int, index: Tensor, src: Tensor, reduce: str, *, include_self: builtins.bool = True, out: Any = None) -> Tensor:
     """`input` reduced with the elements of `src` that an index sends there: 'sum', 'prod', 'mean', 'amax' or 'amin'."""
+    if out is not None:
+        return write_out("scatter_reduce", scatter_reduce, (input, dim, index, src, reduce,), {"include_self": include_self}, out)
     return ops_scatter_reductions.scatter_reduce(input, dim, index, src, reduce, include_self=include_self)
 
 
@@ -2111,8 +2387,10 @@ def scatter_reduce_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     return input.scatter_reduce_(*args, **kwargs)
 
 
-def searchsorted(sorted_sequence: Tensor, input: Any, *, out_int32: builtins.bool = False, right: builtins.bool = False, side: str | None = None, sorter: Any = None) -> Tensor:
+def searchsorted(sorted_sequence: Tensor, input: Any, *, out_int32: builtins.bool = False, right: builtins.bool = False, side: str | None = None, sorter: Any = None, out: Any = None) -> Tensor:
     """Where in the last axis of a sorted tensor the values would go: before equal ones, or behind them with `right`."""
+    if out is not None:
+        return write_out("searchsorted", searchsorted, (sorted_sequence, input,), {"out_int32": out_int32, "right": right, "side": side, "sorter": sorter}, out)
     return ops_searching.searchsorted(sorted_sequence, input, out_int32=out_int32, right=right, side=side, sorter=sorter)
 
 
@@ -2136,8 +2414,10 @@ def selu_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     return inplace(selu, "selu_", input, args, kwargs)
 
 
-def sgn(input: Any) -> Any:
+def sgn(input: Any, *, out: Any = None) -> Any:
     """The same as `sign` for real numbers."""
+    if out is not None:
+        return write_out("sgn", sgn, (input,), {}, out)
     if isinstance(input, Tensor):
         return Tensor.sgn(input)
     return invoke(ops_arithmetic.sgn, (input,), ())
@@ -2148,8 +2428,10 @@ def sgn_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     return input.sgn_(*args, **kwargs)
 
 
-def sigmoid(input: Any) -> Any:
+def sigmoid(input: Any, *, out: Any = None) -> Any:
     """1 / (1 + exp(-input)), without overflow."""
+    if out is not None:
+        return write_out("sigmoid", sigmoid, (input,), {}, out)
     if isinstance(input, Tensor):
         return Tensor.sigmoid(input)
     return invoke(ops_transcendental.sigmoid, (input,), ())
@@ -2160,8 +2442,10 @@ def sigmoid_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     return input.sigmoid_(*args, **kwargs)
 
 
-def sign(input: Any) -> Any:
+def sign(input: Any, *, out: Any = None) -> Any:
     """-1, 0 or 1 by the sign of each element; 0 for NaN."""
+    if out is not None:
+        return write_out("sign", sign, (input,), {}, out)
     if isinstance(input, Tensor):
         return Tensor.sign(input)
     return invoke(ops_arithmetic.sign, (input,), ())
@@ -2172,8 +2456,10 @@ def sign_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     return input.sign_(*args, **kwargs)
 
 
-def signbit(input: Any) -> Any:
+def signbit(input: Any, *, out: Any = None) -> Any:
     """Whether the sign is minus; true of -0.0."""
+    if out is not None:
+        return write_out("signbit", signbit, (input,), {}, out)
     return invoke(ops_comparisons.signbit, (input,), ())
 
 
@@ -2187,8 +2473,10 @@ def silu_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     return inplace(silu, "silu_", input, args, kwargs)
 
 
-def sin(input: Any) -> Any:
+def sin(input: Any, *, out: Any = None) -> Any:
     """Sine of each element, in radians."""
+    if out is not None:
+        return write_out("sin", sin, (input,), {}, out)
     if isinstance(input, Tensor):
         return Tensor.sin(input)
     return invoke(ops_transcendental.sin, (input,), ())
@@ -2199,8 +2487,10 @@ def sin_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     return input.sin_(*args, **kwargs)
 
 
-def sinc(input: Any) -> Any:
+def sinc(input: Any, *, out: Any = None) -> Any:
     """sin(pi * input) / (pi * input), and 1 at 0."""
+    if out is not None:
+        return write_out("sinc", sinc, (input,), {}, out)
     if isinstance(input, Tensor):
         return Tensor.sinc(input)
     return invoke(ops_transcendental.sinc, (input,), ())
@@ -2211,8 +2501,10 @@ def sinc_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     return input.sinc_(*args, **kwargs)
 
 
-def sinh(input: Any) -> Any:
+def sinh(input: Any, *, out: Any = None) -> Any:
     """Hyperbolic sine of each element."""
+    if out is not None:
+        return write_out("sinh", sinh, (input,), {}, out)
     if isinstance(input, Tensor):
         return Tensor.sinh(input)
     return invoke(ops_transcendental.sinh, (input,), ())
@@ -2238,8 +2530,10 @@ def smooth_l1_loss(input: Tensor, target: Tensor, reduction: str = 'mean', beta:
     return ops_losses.smooth_l1_loss(input, target, reduction, beta)
 
 
-def softmax(input: Tensor, dim: builtins.int, dtype: Any = None) -> Tensor:
+def softmax(input: Tensor, dim: builtins.int, dtype: Any = None, *, out: Any = None) -> Tensor:
     """exp(input) / its sum along `dim`, without overflow. With `dtype` the input is cast first."""
+    if out is not None:
+        return write_out("softmax", softmax, (input, dim, dtype,), {}, out)
     return ops_softmax.softmax(input, dim, dtype)
 
 
@@ -2258,8 +2552,10 @@ def softsign(input: Tensor) -> Tensor:
     return ops_activations.softsign(input)
 
 
-def sort(input: Tensor, dim: builtins.int = -1, descending: builtins.bool = False, stable: builtins.bool | None = None) -> Any:
+def sort(input: Tensor, dim: builtins.int = -1, descending: builtins.bool = False, stable: builtins.bool | None = None, *, out: Any = None) -> Any:
     """The elements in order along an axis, and where each of them was."""
+    if out is not None:
+        return write_out("sort", sort, (input, dim, descending, stable,), {}, out)
     return ops_sorting.sort(input, dim, descending, stable)
 
 
@@ -2273,8 +2569,10 @@ def split_with_sizes(input: Tensor, split_sizes: Sequence[builtins.int], dim: bu
     return ops_splitting.split_with_sizes(input, split_sizes, dim)
 
 
-def sqrt(input: Any) -> Any:
+def sqrt(input: Any, *, out: Any = None) -> Any:
     """Square root of each element."""
+    if out is not None:
+        return write_out("sqrt", sqrt, (input,), {}, out)
     if isinstance(input, Tensor):
         return Tensor.sqrt(input)
     return invoke(ops_transcendental.sqrt, (input,), ())
@@ -2285,8 +2583,10 @@ def sqrt_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     return input.sqrt_(*args, **kwargs)
 
 
-def square(input: Tensor) -> Tensor:
+def square(input: Tensor, *, out: Any = None) -> Tensor:
     """Square of each element."""
+    if out is not None:
+        return write_out("square", square, (input,), {}, out)
     return ops_arithmetic.square(input)
 
 
@@ -2310,18 +2610,22 @@ def stack(tensors: Any, dim: builtins.int = 0, *, out: Any = None) -> Tensor:
     return ops_joining.stack(tensors, dim, out=out)
 
 
-def std(input: Tensor, dim: Any = None, unbiased: Any = None, keepdim: builtins.bool = False, *, correction: Any = None, axis: Any = None, keepdims: builtins.bool = False) -> Tensor:
+def std(input: Tensor, dim: Any = None, unbiased: Any = None, keepdim: builtins.bool = False, *, correction: Any = None, axis: Any = None, keepdims: builtins.bool = False, out: Any = None) -> Tensor:
     """Root of the variance of all elements or along `dim`; where it is 0 its gradient is 0."""
+    if out is not None:
+        return write_out("std", std, (input, dim if axis is None else axis, unbiased, keepdim or keepdims,), {"correction": correction}, out)
     return ops_statistics.std(input, dim if axis is None else axis, unbiased, keepdim or keepdims, correction=correction)
 
 
 def std_mean(input: Tensor, dim: Any = None, unbiased: Any = None, keepdim: builtins.bool = False, *, correction: Any = None, axis: Any = None, keepdims: builtins.bool = False) -> tuple[Tensor, Tensor]:
-    """Standard deviation and mean of all elements or along `dim`."""
+    """Standard deviation and mean of all elements or along `dim`. Node: StdMeanBackward0."""
     return ops_statistics.std_mean(input, dim if axis is None else axis, unbiased, keepdim or keepdims, correction=correction)
 
 
-def sub(input: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:
+def sub(input: Tensor, other: Any, *, alpha: Any = 1, out: Any = None) -> Tensor:
     """input - alpha * other; shapes broadcast, dtypes promote. RuntimeError for truth values."""
+    if out is not None:
+        return write_out("sub", sub, (input, other,), {"alpha": alpha}, out)
     return ops_arithmetic.sub(input, other, alpha=alpha)
 
 
@@ -2336,11 +2640,13 @@ def sub_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
 subtract_ = sub_
 
 
-def sum(input: Tensor, dim: Any = None, keepdim: builtins.bool = False, *, dtype: Any = None, axis: Any = None, keepdims: builtins.bool = False) -> Tensor:
+def sum(input: Tensor, dim: Any = None, keepdim: builtins.bool = False, *, dtype: Any = None, axis: Any = None, keepdims: builtins.bool = False, out: Any = None) -> Tensor:
     """Sum of all elements, or along `dim` (an int or several).
 
     Integers and bools are summed in int64; with `dtype` the input is cast first. Node: SumBackward0, SumBackward1 along axes.
     """
+    if out is not None:
+        return write_out("sum", sum, (input, dim if axis is None else axis, keepdim or keepdims,), {"dtype": dtype}, out)
     return planned_losses.sum(input, dim if axis is None else axis, keepdim or keepdims, dtype=dtype)
 
 
@@ -2374,13 +2680,17 @@ def take(input: Tensor, index: Tensor, *, out: Any = None) -> Tensor:
     return ops_flat_indexing.take(input, index, out=out)
 
 
-def take_along_dim(input: Tensor, indices: Tensor, dim: builtins.int | None = None) -> Tensor:
+def take_along_dim(input: Tensor, indices: Tensor, dim: builtins.int | None = None, *, out: Any = None) -> Tensor:
     """`gather` where input and indices broadcast against each other and indices may count from the end; all elements without `dim`."""
+    if out is not None:
+        return write_out("take_along_dim", take_along_dim, (input, indices, dim,), {}, out)
     return ops_scattering.take_along_dim(input, indices, dim)
 
 
-def tan(input: Any) -> Any:
+def tan(input: Any, *, out: Any = None) -> Any:
     """Tangent of each element, in radians."""
+    if out is not None:
+        return write_out("tan", tan, (input,), {}, out)
     if isinstance(input, Tensor):
         return Tensor.tan(input)
     return invoke(ops_transcendental.tan, (input,), ())
@@ -2391,8 +2701,10 @@ def tan_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     return input.tan_(*args, **kwargs)
 
 
-def tanh(input: Any) -> Any:
+def tanh(input: Any, *, out: Any = None) -> Any:
     """Hyperbolic tangent of each element."""
+    if out is not None:
+        return write_out("tanh", tanh, (input,), {}, out)
     if isinstance(input, Tensor):
         return Tensor.tanh(input)
     return invoke(ops_transcendental.tanh, (input,), ())
@@ -2413,11 +2725,13 @@ def tensor_split(input: Tensor, indices_or_sections: Any, dim: builtins.int = 0)
     return ops_splitting.tensor_split(input, indices_or_sections, dim)
 
 
-def tensordot(a: Tensor, b: Tensor, dims: Any = 2) -> Tensor:
+def tensordot(a: Tensor, b: Tensor, dims: Any = 2, *, out: Any = None) -> Tensor:
     """The product of two tensors summed over axes: the last `dims` of `a` and the first of `b`, or two lists of axes.
 
     RuntimeError where lengths or dtypes don't agree.
     """
+    if out is not None:
+        return write_out("tensordot", tensordot, (a, b, dims,), {}, out)
     return ops_contractions.tensordot(a, b, dims)
 
 
@@ -2436,8 +2750,10 @@ def tile(input: Tensor, *dims: Any, **named: Any) -> Tensor:
     return ops_rearranging.tile(input, *dims, **named)
 
 
-def topk(input: Tensor, k: builtins.int, dim: builtins.int = -1, largest: builtins.bool = True, sorted: builtins.bool = True) -> Any:
+def topk(input: Tensor, k: builtins.int, dim: builtins.int = -1, largest: builtins.bool = True, sorted: builtins.bool = True, *, out: Any = None) -> Any:
     """The k largest (or smallest) elements along an axis, in order, and where each of them was."""
+    if out is not None:
+        return write_out("topk", topk, (input, k, dim, largest, sorted,), {}, out)
     return ops_sorting.topk(input, k, dim, largest, sorted)
 
 
@@ -2470,8 +2786,10 @@ def trapezoid(y: Tensor, x: Tensor | None = None, *, dx: Any = None, dim: builti
 trapz = trapezoid
 
 
-def tril(input: Tensor, diagonal: builtins.int = 0) -> Tensor:
+def tril(input: Tensor, diagonal: builtins.int = 0, *, out: Any = None) -> Tensor:
     """The lower triangle of each matrix, zero elsewhere."""
+    if out is not None:
+        return write_out("tril", tril, (input, diagonal,), {}, out)
     return ops_rearranging.tril(input, diagonal)
 
 
@@ -2480,8 +2798,10 @@ def tril_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     return input.tril_(*args, **kwargs)
 
 
-def triu(input: Tensor, diagonal: builtins.int = 0) -> Tensor:
+def triu(input: Tensor, diagonal: builtins.int = 0, *, out: Any = None) -> Tensor:
     """The upper triangle of each matrix, zero elsewhere."""
+    if out is not None:
+        return write_out("triu", triu, (input, diagonal,), {}, out)
     return ops_rearranging.triu(input, diagonal)
 
 
@@ -2490,8 +2810,10 @@ def triu_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     return input.triu_(*args, **kwargs)
 
 
-def trunc(input: Any) -> Any:
+def trunc(input: Any, *, out: Any = None) -> Any:
     """Each element rounded towards zero; the derivative is zero."""
+    if out is not None:
+        return write_out("trunc", trunc, (input,), {}, out)
     if isinstance(input, Tensor):
         return Tensor.trunc(input)
     return invoke(ops_rounding.trunc, (input,), ())
@@ -2563,18 +2885,22 @@ def vander(x: Tensor, N: builtins.int | None = None, increasing: builtins.bool =
     return ops_differences.vander(x, N, increasing)
 
 
-def var(input: Tensor, dim: Any = None, unbiased: Any = None, keepdim: builtins.bool = False, *, correction: Any = None, axis: Any = None, keepdims: builtins.bool = False) -> Tensor:
+def var(input: Tensor, dim: Any = None, unbiased: Any = None, keepdim: builtins.bool = False, *, correction: Any = None, axis: Any = None, keepdims: builtins.bool = False, out: Any = None) -> Tensor:
     """Variance of all elements or along `dim`: the sum of squared distances from the mean over n - correction (1 by default)."""
+    if out is not None:
+        return write_out("var", var, (input, dim if axis is None else axis, unbiased, keepdim or keepdims,), {"correction": correction}, out)
     return ops_statistics.var(input, dim if axis is None else axis, unbiased, keepdim or keepdims, correction=correction)
 
 
 def var_mean(input: Tensor, dim: Any = None, unbiased: Any = None, keepdim: builtins.bool = False, *, correction: Any = None, axis: Any = None, keepdims: builtins.bool = False) -> tuple[Tensor, Tensor]:
-    """Variance and mean of all elements or along `dim`."""
+    """Variance and mean of all elements or along `dim`. Node: VarMeanBackward0."""
     return ops_statistics.var_mean(input, dim if axis is None else axis, unbiased, keepdim or keepdims, correction=correction)
 
 
-def vdot(input: Tensor, other: Tensor) -> Tensor:
+def vdot(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor:
     """`dot`: all numbers are real."""
+    if out is not None:
+        return write_out("vdot", vdot, (input, other,), {}, out)
     return ops_vector_products.vdot(input, other)
 
 
@@ -2583,24 +2909,30 @@ def vsplit(input: Tensor, indices_or_sections: Any) -> Any:
     return ops_splitting.vsplit(input, indices_or_sections)
 
 
-def vstack(tensors: Any) -> Tensor:
+def vstack(tensors: Any, *, out: Any = None) -> Tensor:
     """The tensors below each other: along the first axis, vectors as rows."""
+    if out is not None:
+        return write_out("vstack", vstack, (tensors,), {}, out)
     return ops_joining.vstack(tensors)
 
 
 row_stack = vstack
 
 
-def where(condition: Tensor, input: Any = None, other: Any = None) -> Any:
+def where(condition: Tensor, input: Any = None, other: Any = None, *, out: Any = None) -> Any:
     """input where the condition holds, else other; shapes broadcast, dtypes promote, either may be a number.
 
     With the condition alone: the indices of its elements that are not zero, one tensor per axis. RuntimeError unless it is bool.
     """
+    if out is not None:
+        return write_out("where", where, (condition, input, other,), {}, out)
     return ops_selection.where(condition, input, other)
 
 
-def xlogy(input: Any, other: Any) -> Any:
+def xlogy(input: Any, other: Any, *, out: Any = None) -> Any:
     """input * log(other), and 0 where input is 0 (unless other is NaN)."""
+    if out is not None:
+        return write_out("xlogy", xlogy, (input, other,), {}, out)
     if isinstance(input, Tensor):
         return Tensor.xlogy(input, other)
     return invoke(ops_transcendental.xlogy, (input, other,), ())
