@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+import jitgrad
+
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "graph_tools.md"
 
@@ -42,3 +44,23 @@ def test_the_pictures_are_up_to_date():
     assert done.returncode == 0, done.stderr
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     assert all(f"docs/images/{name}" in readme for name in ("worked_example.svg", "mlp.svg"))
+
+
+def test_the_tools_load_when_they_are_used():
+    code = """
+import sys, jitgrad
+names = lambda: {name.rpartition(".")[2] for name in sys.modules if name.startswith("jitgrad.autograd._graph.")}
+assert names() == set(), names()
+y = jitgrad.ones(2, requires_grad=True).exp().sum()
+y.backward()
+assert names() == set()
+jitgrad.autograd.graph.save_compressed()
+assert names() == {"storage"}
+assert {"draw", "trace_backward", "saved_memory", "save_on_disk"} <= set(dir(jitgrad.autograd.graph))
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_an_unknown_name():
+    with pytest.raises(AttributeError, match="no attribute 'drew'"):
+        jitgrad.autograd.graph.drew

@@ -80,6 +80,26 @@ def test_functions_kernels_and_packed_values():
     assert (value.shape, value.dtype, value.nbytes) == ((8,), "float32", 16)
 
 
+def test_what_hooks_keep():
+    x = leaf(8)
+    for pack, unpack, expected in (
+        (lambda t: ("cpu", t.detach()), lambda p: p[1], 32),
+        (lambda t: {"a": [t.numpy(force=True).tobytes()]}, lambda p: torch.frombuffer(bytearray(p["a"][0]), dtype=torch.float32), 32),
+        (lambda t: 3, lambda p: torch.ones(8), 0),
+    ):
+        with torch.autograd.graph.saved_tensors_hooks(pack, unpack):
+            y = x.exp()
+        assert saved_memory(y).total == expected
+    with torch.autograd.graph.save_on_cpu():
+        y = x.exp()
+    assert saved_memory((y * y).sum()).total == 32
+    with torch.autograd.graph.allow_mutation_on_saved_tensors():
+        y = x.exp()
+        assert saved_memory(y).total == 32
+        y.mul_(2)
+        assert saved_memory(y).total == 32
+
+
 def test_by_line():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

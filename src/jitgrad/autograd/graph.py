@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import importlib
+import sys
 import threading
 import weakref
 from collections.abc import Callable, Iterator, Sequence
@@ -58,6 +59,10 @@ def __getattr__(name: str) -> Any:
     if name not in _LATE:
         raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
     return importlib.import_module(f"{__package__}._graph.{_LATE[name]}").__dict__[name]
+
+
+def __dir__() -> list[str]:
+    return sorted({*sys.modules[__name__].__dict__, *_LATE})
 
 
 def increment_version(tensor: Any) -> None:

@@ -199,5 +199,7 @@ def saved_line(held: Held, names: Names) -> str:
     name = names.of_value(held)
     equal = "" if name is None else f" = {name}"
     if held.array is None:
-        return f"saved {held.name}{equal} {list(held.shape)}, packed: {size_of(held.nbytes)}"
+        return (
+            f"saved {held.name}{equal} {list(held.shape)}, packed: {size_of(sum(nbytes for _, nbytes in held.pieces))}"
+        )
     return f"saved {held.name}{equal} {list(held.shape)}, {size_of(math.prod(held.shape) * held.array.itemsize)}"

@@ -130,10 +130,10 @@ def saved_memory(outputs: Any, params: Any = None) -> SavedMemory:
         keeping += bool(held)
         line = line_of(node) if held else ""
         for value in held:
-            shared = value.owner in seen
-            seen.add(value.owner)
+            fresh = {owner: nbytes for owner, nbytes in value.pieces if owner not in seen}
+            seen.update(fresh)
+            shared, nbytes = bool(value.pieces) and not fresh, sum(fresh.values())
             leaf = value.array is not None and value.edge is not None and value.edge.number == LEAF
-            nbytes = 0 if shared else value.nbytes
             what = (
                 names.label(node),
                 value.name,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -113,14 +113,16 @@ def pairs(params: Any) -> Iterable[tuple[str, Any]]:
 
 
 # ---- what nodes keep
+Piece = tuple[int, int]  # an identity of some memory, and how many bytes it has
+
+
 class Held(NamedTuple):
-    """A value that a node keeps for its backward. `owner` tells one piece of memory from another, `nbytes` is the size of that piece."""
+    """A value that a node keeps for its backward. `pieces` is the memory it keeps alive: all that a view is a view of."""
 
     name: str
     shape: tuple[int, ...]
     dtype: str
-    nbytes: int
-    owner: int
+    pieces: tuple[Piece, ...]
     edge: Node | None
     array: Array | None  # None where the value is packed away by hooks
 
@@ -130,12 +132,10 @@ def held_by(node: Node) -> list[Held]:
     found = []
     for name, value, edge in node.kept_values():
         if isinstance(value, np.ndarray):
-            owner, nbytes = memory_of(value)
-            found.append(Held(name, value.shape, value.dtype.name, nbytes, owner, edge, value))
+            found.append(Held(name, value.shape, value.dtype.name, tuple(pieces_of(value)), edge, value))
         elif type(value) is Packed:
             shape, dtype, _ = value._like
-            owner, nbytes = memory_of(value.value)
-            found.append(Held(name, shape, dtype.name, nbytes, owner, edge, None))
+            found.append(Held(name, shape, dtype.name, tuple(pieces_of(value.value)), edge, None))
     return found
 
 
@@ -144,18 +144,23 @@ def is_released(node: Node) -> bool:
     return any(value is RELEASED for _, value, _ in node.kept_values())
 
 
-def memory_of(value: Any) -> tuple[int, int]:
-    """Which memory a value keeps alive, and how many bytes: a view keeps all of what it is a view of. 0 bytes where nothing is known."""
+def pieces_of(value: Any, depth: int = 3) -> Iterator[Piece]:
+    """The memory that a value keeps alive, as far as it can be told: arrays, tensors, bytes, what says its `nbytes`, and containers of these."""
     if isinstance(value, TensorBase):
         value = value.array
     if isinstance(value, np.ndarray):
         while isinstance(value.base, np.ndarray):
             value = value.base
-        return id(value if value.base is None else value.base), value.nbytes
-    if isinstance(value, (bytes, bytearray, memoryview)):
-        return id(value), len(value)
-    nbytes = getattr(value, "nbytes", 0)
-    return id(value), nbytes if isinstance(nbytes, int) else 0
+        yield id(value if value.base is None else value.base), value.nbytes
+    elif isinstance(value, (bytes, bytearray)):
+        yield id(value), len(value)
+    elif isinstance(value, (tuple, list, dict)):
+        for part in (value.values() if isinstance(value, dict) else value) if depth else ():
+            yield from pieces_of(part, depth - 1)
+    elif isinstance(nbytes := getattr(value, "nbytes", None), int):
+        yield id(value), nbytes
+    elif isinstance(getattr(value, "array", None), np.ndarray):
+        yield from pieces_of(value.array, 0)
 
 
 def line_of(node: Node) -> str:
