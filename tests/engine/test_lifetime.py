@@ -109,7 +109,7 @@ def test_saved_arrays_go_when_a_node_was_run():
     x = torch.ones(4, requires_grad=True)
     y = x.exp()
     z = y * y
-    array = weakref.ref(y.detach().numpy())
+    array = weakref.ref(y.array)
     del y
     assert array() is not None
     z.sum().backward()
@@ -119,7 +119,7 @@ def test_saved_arrays_go_when_a_node_was_run():
 def test_saved_arrays_stay_when_the_graph_is_kept():
     x = torch.ones(4, requires_grad=True)
     y = x.exp()
-    array = weakref.ref(y.detach().numpy())
+    array = weakref.ref(y.array)
     z = (y * y).sum()
     del y
     z.backward(retain_graph=True)
