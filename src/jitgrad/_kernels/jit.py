@@ -37,6 +37,7 @@ def numba_signature(spec: Signature, dtype: np.dtype[Any]) -> Any:
     letters = {
         "b": Buffer(numba.from_dtype(dtype) if dtype != np.bool_ else numba.uint8),
         "i": buffer("i8"), "m": buffer("u1"), "d": buffer("f8"), "u": buffer("u8"),
+        "k": buffer("i4"), "g": buffer("i2"), "j": buffer("i1"),
         "n": numba.int64, "s": numba.float64, "w": numba.uint64,
     }  # fmt: skip
     parameters, _, result = spec.partition("->")

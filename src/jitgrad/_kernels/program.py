@@ -23,8 +23,8 @@ from . import jit, store
 
 _I64 = ir.IntType(64)
 _FREE: Final = ("reassoc", "nsz", "contract")
-POINTERS: Final = {"f4": types.float32, "f8": types.float64, "i8": types.int64, "u1": types.uint8, "u8": types.uint64,
-                  "b1": types.boolean}  # fmt: skip
+POINTERS: Final = {"f4": types.float32, "f8": types.float64, "i8": types.int64, "u1": types.uint8, "u8": types.uint64, "b1": types.boolean,
+                   "i4": types.int32, "i2": types.int16, "i1": types.int8}  # fmt: skip
 
 
 def _pointer_maker(kind: Any) -> Any:
@@ -40,7 +40,7 @@ def _pointer_maker(kind: Any) -> Any:
     return at
 
 
-at_f4, at_f8, at_i8, at_u1, at_u8, at_b1 = (_pointer_maker(kind) for kind in POINTERS.values())
+at_f4, at_f8, at_i8, at_u1, at_u8, at_b1, at_i4, at_i2, at_i1 = (_pointer_maker(kind) for kind in POINTERS.values())
 
 
 @intrinsic

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from .._core.dtypes import default_dtype
 from .._expr import Expr, scalar as s
 from .checks import check_tensors
@@ -154,13 +152,13 @@ def isclose(input: Tensor, other: Tensor, rtol: float = 1e-05, atol: float = 1e-
 @composite
 def allclose(input: Tensor, other: Tensor, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> bool:
     """Whether all elements are close; see `isclose`."""
-    return bool(isclose(input, other, rtol, atol, equal_nan).array.all())
+    return bool(isclose(input, other, rtol, atol, equal_nan).all())
 
 
 @composite
 def equal(input: Tensor, other: Tensor) -> bool:
     """Whether both have the same shape and the same elements; NaN equals nothing."""
     check_tensors("equal", input=input, other=other)
-    return input.meta.shape == other.meta.shape and bool(np.array_equal(input.array, other.array))
+    return input.meta.shape == other.meta.shape and bool(eq(input, other).all())
 
 

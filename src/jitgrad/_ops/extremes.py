@@ -57,7 +57,7 @@ for _op in (max_all_op, min_all_op):
 
     @_op.rule
     def _(grad: Tensor, input: Tensor, result: Tensor) -> Tensor:
-        mask = input.isnan() if bool(result.isnan()) else input == result
+        mask = (input == result).logical_or(input.isnan())  # a NaN in the input makes the result one
         return mask * (grad / mask.sum())
 
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from .._core.dtypes import bool_, default_dtype, dtype as Dtype, float64, from_numpy, int64, promote, scalar_dtype
 from .._core.errors import argument_error
+from .._engine import modes
 from .base import TensorBase
 from .index_items import raise_ragged
 
@@ -224,5 +225,7 @@ def number_argument(function: str, argument: str, position: int, value: Any) -> 
     if isinstance(value, NUMBER_TYPES):
         return value
     if isinstance(value, TensorBase) and not value.meta.shape:
+        if modes.SPECIAL and modes.LOCAL.tracer is not None:
+            modes.LOCAL.tracer.observed(value, f"{argument} of {function}()")
         return value.array.item()
     raise argument_error(function, argument, position, "Number", value)

@@ -23,8 +23,11 @@ Key = tuple[np.ndarray[Any, Any] | None, ...]
 def take(tensor: Any, index: Any) -> Any:
     """`tensor[index]`: a view for ints, slices, None and `...`; a copy where lists, tensors or masks are involved."""
     plan = parse_index(tensor.meta.shape, index)
+    key = key_of(plan)
+    if modes.SPECIAL and modes.LOCAL.tracer is not None:
+        modes.LOCAL.tracer.indexed(index, plan.view_shape, key)
     result = view_of(tensor, plan)
-    return indexing.index_op(result, key_of(plan)) if plan.advanced else result
+    return indexing.index_op(result, key) if plan.advanced else result
 
 
 def view_of(tensor: Any, plan: Plan) -> Any:
@@ -54,6 +57,12 @@ def assign(tensor: Any, index: Any, value: Any) -> None:
     plan = parse_index(tensor.meta.shape, index)
     if not plan.advanced and write_plainly(tensor, plan, value):
         return
+    key = key_of(plan)
+    if modes.SPECIAL and modes.LOCAL.tracer is not None:
+        if is_mask(index, value):
+            tensor.masked_fill_(index.reshape(index.meta.shape + (1,) * (tensor.ndim - index.ndim)), value)
+            return
+        modes.LOCAL.tracer.indexed(index, plan.view_shape, key)
     target = tensor if covers(plan, tensor.meta.shape) else view_of(tensor, plan)
     if not isinstance(value, TensorBase):
         value = number_tensor(tensor, value)
@@ -61,7 +70,7 @@ def assign(tensor: Any, index: Any, value: Any) -> None:
         if value.meta.numel == 1 and isinstance(index, TensorBase) and index.meta.dtype == np.bool_:
             value = value.to(tensor.meta.kind)
         check_same_dtype(tensor, value)
-        write_by_key(target, key_of(plan), value, False)
+        write_by_key(target, key, value, False)
         return
     if not value.meta.shape:
         target.fill_(value)
@@ -98,6 +107,12 @@ def write_plainly(tensor: Any, plan: Plan, value: Any) -> bool:
 
 _PYTHON_NUMBERS: Final = frozenset((int, float, bool))
 _LARGE: Final = 3e38  # what float32 can hold
+
+
+def is_mask(index: Any, value: Any) -> bool:
+    """Whether one number goes to the places of a mask, which needs no list of places."""
+    masked = isinstance(index, TensorBase) and index.meta.dtype == np.bool_ and index.ndim > 0
+    return masked and (type(value) in _PYTHON_NUMBERS or (isinstance(value, TensorBase) and not value.meta.shape))
 
 
 def write_by_key(target: Any, key: Key, values: Any, accumulate: bool) -> Any:
@@ -152,7 +167,11 @@ def put_arguments(function: str, tensor: Any, indices: Any, values: Any) -> Key:
         raise argument_error(function, "values", 2, "Tensor", values)
     check_same_dtype(tensor, values)
     entries = tuple([slice(None) if entry is None else entry for entry in indices])
-    return key_of(parse_index(tensor.meta.shape, entries))
+    plan = parse_index(tensor.meta.shape, entries)
+    key = key_of(plan)
+    if modes.SPECIAL and modes.LOCAL.tracer is not None:
+        modes.LOCAL.tracer.indexed(entries, plan.view_shape, key)
+    return key
 
 
 def index_put(input: Any, indices: Any, values: Any, accumulate: bool = False) -> Any:

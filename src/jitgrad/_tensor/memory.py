@@ -20,6 +20,12 @@ Tensor = Any
 Array = np.ndarray[Any, Any]
 
 
+def looked_at(tensor: Any, what: str) -> None:
+    """Tell the compiler, if it is looking on, that Python gets hold of a tensor's memory."""
+    if modes.SPECIAL and modes.LOCAL.tracer is not None:
+        modes.LOCAL.tracer.observed(tensor, what)
+
+
 class MemoryMethods(WriteMethods):
     """See the module's docstring."""
 
@@ -68,10 +74,12 @@ class MemoryMethods(WriteMethods):
     def storage_offset(self) -> int:
         """Distance of the first element from the start of the memory, in elements."""
         start: int = memory_of(self.array).__array_interface__["data"][0]
-        return (self.data_ptr() - start) // self.meta.dtype.itemsize
+        first: int = self.array.__array_interface__["data"][0]
+        return (first - start) // self.meta.dtype.itemsize
 
     def data_ptr(self) -> int:
         """Address of the first element."""
+        looked_at(self, "data_ptr()")
         return int(self.array.__array_interface__["data"][0])
 
     def is_contiguous(self, memory_format: Any = None) -> bool:
@@ -111,12 +119,14 @@ class MemoryMethods(WriteMethods):
     # ---- the memory itself
     def storage(self) -> Storage:
         """The whole memory that the tensor lies in, as elements of its dtype."""
+        looked_at(self, "storage()")
         return Storage(self.array, self.meta.kind)
 
     _typed_storage = storage
 
     def untyped_storage(self) -> UntypedStorage:
         """The whole memory that the tensor lies in, as bytes."""
+        looked_at(self, "untyped_storage()")
         return UntypedStorage(self.array)
 
     def set_(self, source: Any = None, storage_offset: int = 0, size: Any = None, stride: Any = None) -> Tensor:

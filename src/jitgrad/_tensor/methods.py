@@ -294,6 +294,7 @@ class TensorMethods(MemoryMethods):
     def __deepcopy__(self, memo: dict[int, Any]) -> Any:
         if id(self) in memo:
             return memo[id(self)]
+        observe(self, "copy.deepcopy")
         if not self.is_leaf:
             raise RuntimeError("Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at the moment.  If you were "
                                "attempting to deepcopy a module, this may be because of a torch.nn.utils.weight_norm usage, see "
@@ -324,6 +325,7 @@ class TensorMethods(MemoryMethods):
         return result.requires_grad_(requires_grad)
 
     def __reduce_ex__(self, protocol: Any) -> Any:
+        observe(self, "pickling")
         return _rebuild, (type(self), memory_of(self.array), *self._place(), self.requires_grad, self.__dict__)
 
     def __repr__(self, *, tensor_contents: str | None = None) -> str:

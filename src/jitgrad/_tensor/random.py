@@ -13,6 +13,7 @@ from .._core.dtypes import dtype as Dtype, float32, iinfo, int64
 from .._core.errors import argument_error
 from .._core.shapes import parse_shape
 from .._core.stream import DEFAULT, Stream, fresh_seed
+from .._engine import modes
 from .._ops import random as draws
 from .base import TensorBase, wrap
 from .convert import dtype_argument
@@ -40,11 +41,13 @@ class Generator:
         seed = int(seed)
         if not -(1 << 63) <= seed < 1 << 64:
             raise ValueError("Overflow when unpacking long long")
+        resets()
         self.stream.restart(seed)
         return self
 
     def seed(self) -> int:
         """Begin again under a seed from the operating system, which is returned."""
+        resets()
         self.stream.restart(fresh_seed())
         return self.stream.initial
 
@@ -64,6 +67,7 @@ class Generator:
             raise RuntimeError(f"Expected a CPUGeneratorImplState of size {STATE_BYTES} but found the input RNG state size to be "
                                f"{new_state.meta.numel}")  # fmt: skip
         seed, offset = np.ascontiguousarray(new_state.array).reshape(-1).view("<u8").tolist()
+        resets()
         self.stream.state = seed, offset
         return self
 
@@ -122,17 +126,31 @@ def fork_rng(devices: Any = None, enabled: bool = True) -> Iterator[None]:
         yield
     finally:
         if enabled:
+            resets()
             DEFAULT.state = before
 
 
 # ---------------------------------------------------------------- tensors
+def seen(kind: str, array: np.ndarray[Any, Any], generator: Any, low: float = 0.0, span: float = 1.0) -> np.ndarray[Any, Any]:
+    """Tell a trace what was drawn; returns the array."""
+    if modes.SPECIAL and modes.LOCAL.tracer is not None:
+        modes.LOCAL.tracer.drawn(kind, array, draws.stream_of(generator), low, span)
+    return array
+
+
+def resets() -> None:
+    """Tell a trace that a generator is being set."""
+    if modes.SPECIAL and modes.LOCAL.tracer is not None:
+        modes.LOCAL.tracer.reseeded()
+
+
 def rand(*size: Any, generator: Any = None, dtype: Dtype | None = None, device: Any = None, requires_grad: bool = False,
          layout: Any = None, pin_memory: bool = False, **named: Any) -> Tensor:  # fmt: skip
     """Uniform numbers in [0, 1); `rand(2, 3)` or `rand((2, 3))`."""
     check_device(device)
     shape, kind = sizes("rand", size, named), native("rand", dtype)
     draws.check_floating("check_uniform_bounds", dtype or float32)
-    return leaf(draws.uniform_array(shape, kind, draws.stream_of(generator)), requires_grad)
+    return leaf(seen("uniform", draws.uniform_array(shape, kind, draws.stream_of(generator)), generator), requires_grad)
 
 
 def randn(*size: Any, generator: Any = None, dtype: Dtype | None = None, device: Any = None, requires_grad: bool = False,
@@ -141,7 +159,7 @@ def randn(*size: Any, generator: Any = None, dtype: Dtype | None = None, device:
     check_device(device)
     shape, kind = sizes("randn", size, named), native("randn", dtype)
     draws.check_floating("normal_kernel_cpu", dtype or float32)
-    return leaf(draws.normal_array(shape, kind, draws.stream_of(generator)), requires_grad)
+    return leaf(seen("normal", draws.normal_array(shape, kind, draws.stream_of(generator)), generator), requires_grad)
 
 
 def randint(*args: Any, generator: Any = None, dtype: Dtype | None = None, device: Any = None, requires_grad: bool = False,
@@ -163,7 +181,8 @@ def bounded(shape: tuple[int, ...], low: int, high: int, kind: Dtype, generator:
         for name, value in (("from", low), ("to - 1", high - 1)):
             if not limits.min <= value <= limits.max:
                 raise RuntimeError(f"{name} is out of bounds for {kind.numpy.name}")
-    return draws.integer_array(shape, draws.stream_of(generator), low, high).astype(kind.numpy, copy=False)
+    found = draws.integer_array(shape, draws.stream_of(generator), low, high).astype(kind.numpy, copy=False)
+    return seen("integers", found, generator, low, high - low)
 
 
 def randperm(n: int, *, generator: Any = None, dtype: Dtype | None = None, device: Any = None, requires_grad: bool = False,
@@ -175,7 +194,8 @@ def randperm(n: int, *, generator: Any = None, dtype: Dtype | None = None, devic
     kind = dtype_argument("randperm", dtype) or int64
     if kind.kind == "i" and n - 1 > iinfo(kind).max:
         raise RuntimeError(f"value cannot be converted to type {kind.name}_t without overflow")
-    return leaf(draws.permutation_array(n, draws.stream_of(generator)).astype(kind.numpy, copy=False), requires_grad)
+    found = draws.permutation_array(n, draws.stream_of(generator)).astype(kind.numpy, copy=False)
+    return leaf(seen("permutation", found, generator), requires_grad)
 
 
 def like(function: str, input: Any, dtype: Any, device: Any) -> tuple[tuple[int, ...], Dtype]:
@@ -191,7 +211,7 @@ def rand_like(input: Tensor, *, generator: Any = None, dtype: Dtype | None = Non
     """Uniform numbers in [0, 1) of the input's shape and dtype."""
     shape, kind = like("rand_like", input, dtype, device)
     draws.check_floating("check_uniform_bounds", kind)
-    return leaf(draws.uniform_array(shape, kind.numpy, draws.stream_of(generator)), requires_grad)
+    return leaf(seen("uniform", draws.uniform_array(shape, kind.numpy, draws.stream_of(generator)), generator), requires_grad)
 
 
 def randn_like(input: Tensor, *, generator: Any = None, dtype: Dtype | None = None, device: Any = None, requires_grad: bool = False,
@@ -199,7 +219,7 @@ def randn_like(input: Tensor, *, generator: Any = None, dtype: Dtype | None = No
     """Normal numbers of mean 0 and variance 1, of the input's shape and dtype."""
     shape, kind = like("randn_like", input, dtype, device)
     draws.check_floating("normal_kernel_cpu", kind)
-    return leaf(draws.normal_array(shape, kind.numpy, draws.stream_of(generator)), requires_grad)
+    return leaf(seen("normal", draws.normal_array(shape, kind.numpy, draws.stream_of(generator)), generator), requires_grad)
 
 
 def randint_like(input: Tensor, low: int, high: int | None = None, *, generator: Any = None, dtype: Dtype | None = None, device: Any = None,
@@ -218,7 +238,8 @@ def normal(mean: Any = 0.0, std: Any = 1.0, size: Any = None, *, generator: Any 
     if size is not None:
         draws.check_std(std)
         draws.check_floating("normal_kernel_cpu", dtype or float32)
-        return leaf(draws.normal_array(parse_shape((size,), "normal"), native("normal", dtype), stream, float(mean), float(std)), requires_grad)
+        found = draws.normal_array(parse_shape((size,), "normal"), native("normal", dtype), stream, float(mean), float(std))
+        return leaf(seen("normal", found, generator, float(mean), float(std)), requires_grad)
     tensor = mean if isinstance(mean, TensorBase) else std
     if not isinstance(tensor, TensorBase):
         raise TypeError(f"normal() received an invalid combination of arguments - got ({type(mean).__name__}, {type(std).__name__})")

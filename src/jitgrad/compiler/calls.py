@@ -8,10 +8,11 @@ from collections.abc import Sequence
 
 from .._expr import emit_body, param, substitute, var
 from .access import Place, place
+from .draw_calls import draw_lines
 from .expressions import Loop, Nested, spelled, type_of
 from .kernel_calls import call_lines
 from .layout import Layout
-from .operations import Call, Collect, Draw, Gemm, Map, Reduce, Unsupported, Update, View
+from .operations import Call, Collect, Draw, Gemm, Map, Reduce, Rowwise, Unsupported, Update, View
 from .schedule import Schedule, Sink
 
 
@@ -56,6 +57,8 @@ class Calls:
             self.update(op)
         elif isinstance(op, Draw):
             self.draw(op)
+        elif isinstance(op, Rowwise):
+            self.rowwise(op)
         elif isinstance(op, Call):
             for text in call_lines(self, op):
                 self.line(1, text)
@@ -115,17 +118,22 @@ class Calls:
         value = f"{word}({self.nested(op.part, names)})"
         self.line(depth, f"{target}[at] = {f'{target}[at] + {value}' if op.add else value}")
 
-    def draw(self, op: Draw) -> None:
-        """A mask out of random words, 1024 at a time."""
+    def rowwise(self, op: Rowwise) -> None:
+        """A function of rows."""
         out = op.outs[0]
-        self.functions.add("words")
-        name = f"words_{op.number}"
-        self.line(1, f"{name} = at_u8({self.layout.scratch(out, 1024 * 8)})")
-        self.line(1, f"for part in range({(out.numel + 1023) // 1024}):")
-        self.line(2, f"count = min({out.numel} - part * 1024, 1024)")
-        self.line(2, f"words({name}, start_{op.number} + u8(part * 256), seed_{op.number}, (count + 3) // 4)")
-        self.line(2, "for c in range(count):")
-        self.line(3, f"{self.layout.pointer(out)}[part * 1024 + c] = u1({name}[c] < u8({op.below}))")
+        self.functions.add(op.function)
+        self.loaded |= {view.value.number for view in op.operands}
+        given = [self.layout.pointer(view.value) for view in op.operands]
+        given += [str(number) for number in (op.rows, op.length, *op.numbers)]
+        given.append(self.layout.pointer(out))
+        if op.work:
+            given.append(f"at_i8({self.layout.scratch(out, op.work * 8)})")
+        self.line(1, f"{op.function}({', '.join(given)})")
+
+    def draw(self, op: Draw) -> None:
+        """Random numbers."""
+        for text in draw_lines(self, op):
+            self.line(1, text)
 
     def element(self, at: Place, names: dict[str, str]) -> str:
         """The element at a place, by plain indexing."""

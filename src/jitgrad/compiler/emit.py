@@ -7,6 +7,7 @@ captured tensors, places in one arena for everything between.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
 from .calls import Calls
 from .expressions import Inside, Loop, spelled, type_of
@@ -35,10 +36,12 @@ class Writer(Calls):
         """Append a line."""
         self.lines.append(INDENT * depth + text)
 
-    def write(self) -> list[str]:
-        """Write everything; returns the lines."""
+    def write(self, after: Callable[[int, Writer], list[str]]) -> list[str]:
+        """Write everything, and what `after` says when a group is done; returns the lines."""
         for group in self.schedule.groups:
             self.group(group)
+            for text in after(group.number, self):
+                self.line(1, text)
         return self.lines
 
     # ---- groups
@@ -160,7 +163,9 @@ class Writer(Calls):
         body = [*loop.loads, *loop.body]
         for text in loop.finished(head):
             self.line(depth, text)
-        if columns == 1:
+        if not body:
+            pass
+        elif columns == 1:
             for text in loop.finished(body):
                 self.line(depth, re.sub(r"\bc\b", "0", text) if "c" in text else text)
         elif split > 1:

@@ -18,7 +18,7 @@ from .access import Place, compose, place
 from .operations import Map, Unsupported, View
 from .schedule import Group, Space
 
-TYPES = {"f": "f4", "d": "f8", "q": "i8", "l": "i8", "?": "u1"}
+TYPES = {"f": "f4", "d": "f8", "q": "i8", "l": "i8", "i": "i4", "h": "i2", "b": "i1", "B": "u1", "?": "u1"}
 
 
 def type_of(dtype: np.dtype[Any]) -> str:

@@ -27,6 +27,8 @@ class Graph:
         self.draws: list[Draw] = []
         self.line = ""
         self.row_sums: dict[int, View] = {}  # of values whose rows have one element that is not zero
+        self.streams: dict[int, tuple[int, int]] = {}  # where each stream of random numbers is, by identity
+        self.bounded: dict[int, tuple[int, int]] = {}  # values that hold indices of a known range
         self._known: dict[Any, Any] = {}
 
     def value(self, shape: Shape, dtype: np.dtype[Any], name: str, **rest: Any) -> Value:
@@ -66,11 +68,27 @@ class Graph:
 
     def check(self, index: View, low: int, high: int, ignored: int | None, error: Any) -> None:
         """Let the program refuse indices outside [low, high) (`ignored` apart) before it writes anything."""
+        inside = self.bounded.get(index.value.number)
+        if inside is not None and low <= inside[0] and inside[1] <= high:
+            return
         if not any(
             check.index == index and (check.low, check.high, check.ignored) == (low, high, ignored)
             for check in self.checks
         ):
             self.checks.append(Check(index, low, high, ignored, error))
+
+    def within(self, index: View, low: int, high: int) -> None:
+        """Note that all elements of a value lie in [low, high)."""
+        self.bounded[index.value.number] = (low, high)
+
+    def known(self, key: Any) -> Any:
+        """What is remembered under a key, or None."""
+        return self._known.get(key)
+
+    def remember(self, key: Any, value: Any) -> Any:
+        """Remember a value under a key."""
+        self._known[key] = value
+        return value
 
     @staticmethod
     def whole(operation: Operation) -> View:

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from .._expr import Expr, const, param, scalar as s, substitute, topological, var
+from .._expr import Expr, apply, const, param, scalar as s, substitute, topological, var
 from .._ops.derived import Map as MapOp
 from .graph import Graph
 from .operations import Shape, Unsupported, View, contiguous_strides
@@ -20,6 +20,7 @@ from .operations import Shape, Unsupported, View, contiguous_strides
 Lowering = Callable[..., Any]
 LOWERINGS: Final[dict[str, Lowering]] = {}
 FLOATS: Final = "fd"
+_LOGIC: Final = {f"bitwise_{word}": f"logical_{word}" for word in ("and", "or", "xor", "not")}
 _INTEGER_ATOMS: Final = frozenset({"add", "sub", "mul", "neg", "abs", "sign", "square", "maximum", "minimum", "where", "clamp", "lt", "le", "gt",
                                    "ge", "eq", "ne", "logical_and", "logical_or", "logical_xor", "logical_not"})  # fmt: skip
 
@@ -56,6 +57,8 @@ def lower_map(
     expr = substitute(
         op.output, {param(name): const(number_of(value)) for name, value in zip(op.params, params, strict=True)}
     )
+    if compute == np.bool_ == np.dtype(out):
+        expr = in_logic(expr)
     if compute.char not in FLOATS:
         strange = {node.op for node in topological(expr) if node.args} - _INTEGER_ATOMS
         if strange or (compute == np.bool_ and np.dtype(out) != np.bool_):
@@ -63,6 +66,11 @@ def lower_map(
     if expr.op == "const":
         return g.number(float(expr.value), shape, np.dtype(out))
     return g.map(op.name.strip("_"), expr, dict(zip(op.inputs, views, strict=True)), shape, out, compute)
+
+
+def in_logic(expr: Expr) -> Expr:
+    """An expression of truth values, operations on bits replaced by those of logic."""
+    return apply(_LOGIC.get(expr.op, expr.op), *map(in_logic, expr.args)) if expr.args else expr
 
 
 def number_of(value: Any) -> Any:
@@ -126,15 +134,27 @@ def _(g: Graph, ins: list[View], st: dict[str, Any], op: Any) -> View:
     )
 
 
+@lowering("_var_mean", "_std_mean")
+def _(g: Graph, ins: list[View], st: dict[str, Any], op: Any) -> list[View]:
+    x, dims = ins[0], tuple(st["dims"])
+    mean = g.reduce("sum", x, dims, bool(st["keepdim"]), float(math.prod(x.shape[k] for k in dims)), "mean")
+    return [spread_of(g, x, st, op.name == "_std_mean"), mean]
+
+
 @lowering("_var", "_std")
 def _(g: Graph, ins: list[View], st: dict[str, Any], op: Any) -> View:
-    x, dims = ins[0], tuple(st["dims"])
+    return spread_of(g, ins[0], st, op.name == "_std")
+
+
+def spread_of(g: Graph, x: View, st: dict[str, Any], root: bool) -> View:
+    """Variance or (`root`) standard deviation."""
+    dims = tuple(st["dims"])
     count = math.prod(x.shape[k] for k in dims)
     mean = g.reduce("sum", x, dims, True, float(count), "mean")
     away = binary(g, "away", lambda a, b: s.square(a - b), x, mean)
     free = max(count - st["correction"], 0.0)
     found = g.reduce("sum", away, dims, bool(st["keepdim"]), float(free), "var")
-    return unary(g, "std", s.sqrt, found) if op.name == "_std" else found
+    return unary(g, "std", s.sqrt, found) if root else found
 
 
 @lowering("_logsumexp")
@@ -144,15 +164,6 @@ def _(g: Graph, ins: list[View], st: dict[str, Any], op: Any) -> View:
     safe = unary(g, "shift", lambda t: s.where(abs(t) == math.inf, 0.0, t), top)
     total = g.reduce("sum", binary(g, "exp", lambda a, b: s.exp(a - b), x, safe), dims, keep, name="total")
     return binary(g, "logsumexp", lambda a, b: s.log(a) + b, total, reshape(g, safe, total.shape))
-
-
-@lowering("_vector_norm")
-def _(g: Graph, ins: list[View], st: dict[str, Any], op: Any) -> View:
-    if st["order"] != 2:
-        raise Unsupported(f"a norm of order {st['order']}")
-    return unary(
-        g, "norm", s.sqrt, g.reduce("sum", unary(g, "square", s.square, ins[0]), tuple(st["dims"]), bool(st["keepdim"]))
-    )
 
 
 # ---------------------------------------------------------------- softmax

@@ -248,10 +248,15 @@ class Update(Operation):
 
 @dataclass(eq=False)
 class Draw(Operation):
-    """Truth values that are set with probability `below` / 2**32, from the next words of a stream of random numbers."""
+    """Random numbers from the next `blocks` of a stream: truth values that are set with probability `low` / 2**32 ("mask"), numbers from
+    `low` to `low + span` ("uniform", "integers"), or normal ones about `low` with deviation `span`.
+    """
 
-    below: int = 0
+    kind: str = "mask"
+    low: float = 0
+    span: float = 1
     stream: Any = None
+    blocks: int = 0
     number: int = 0
 
     @property
@@ -261,7 +266,7 @@ class Draw(Operation):
 
     def describe(self) -> str:
         """What it does, as text."""
-        return f"random mask number {self.number}"
+        return f"{self.kind} random numbers, draw {self.number}"
 
 
 @dataclass(frozen=True)
@@ -299,6 +304,27 @@ class Call(Operation):
     def describe(self) -> str:
         """What it does, as text."""
         return f"{self.word}(" + ", ".join(x.text if x.view is None else x.view.value.label for x in self.arguments) + ")"
+
+
+@dataclass(eq=False)
+class Rowwise(Operation):
+    """A function of `_kernels/program_rows.py` over contiguous rows of `length` elements; `work`: room for so many int64."""
+
+    function: str = ""
+    operands: list[View] = field(default_factory=list)
+    rows: int = 0
+    length: int = 0
+    numbers: tuple[int, ...] = ()
+    work: int = 0
+
+    @property
+    def reads(self) -> list[View]:
+        """The views it reads."""
+        return list(self.operands)
+
+    def describe(self) -> str:
+        """What it does, as text."""
+        return f"{self.function} of " + ", ".join(view.value.label for view in self.operands)
 
 
 @dataclass(eq=False)

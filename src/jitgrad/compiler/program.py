@@ -14,12 +14,12 @@ from .emit import INDENT, Writer
 from .expressions import type_of
 from .graph import Graph
 from .layout import Layout
-from .operations import Call, Check, Map, Source, Unsupported, Update, Value, View, Write
+from .operations import Call, Check, Map, Source, Update, Value, View, Write
 from .schedule import Schedule
 from .trace import Tracer
 
-PROGRAM_WORDS: Final = ("at_b1", "at_f4", "at_f8", "at_i8", "at_u1", "at_u8", "get", "put", "plus", "address", "shaped")
-LETTERS: Final = {"f4": "b", "f8": "d", "i8": "i", "u1": "m"}
+PROGRAM_WORDS: Final = ("at_b1", "at_f4", "at_f8", "at_i1", "at_i2", "at_i4", "at_i8", "at_u1", "at_u8", "get", "put", "plus", "address", "shaped")
+LETTERS: Final = {"f4": "b", "f8": "d", "i8": "i", "u1": "m", "i4": "k", "i2": "g", "i1": "j"}
 OVERLAP: Final = -2  # an argument shares memory with what the program writes
 APART: Final = -3  # parameters that had made as many steps no longer have
 
@@ -56,6 +56,8 @@ class Program:
         self.declared: list[str] = []
         wanted = [*self.returned, *self.grads, *(write.value for write in self.writes)]
         self.schedule = Schedule(self.graph, list(dict.fromkeys(wanted)))
+        self.late = self.late_checks()
+        self.ends = [group.number for group in self.schedule.groups for sink in group.sinks if isinstance(sink.op, Call)] + list(self.late)
         self.choose_homes()
         self.drawn: list[tuple[int, Any, int]] = []  # place of the seed in the table, stream, blocks
         self.calls = any(isinstance(op, Call) for op in self.schedule.operations)  # of kernels that may raise
@@ -89,10 +91,10 @@ class Program:
     def is_last(self, source: Value, value: Value) -> bool:
         """Whether nobody reads a source after its new value is written over it; who writes it may, at the same place."""
         maker = self.schedule.sinks[value.number]
+        if any(end >= maker.group for end in self.ends):
+            return False  # the program may still end, and then it has written nothing
         for group in self.schedule.groups:
             for sink in group.sinks:
-                if isinstance(sink.op, Call) and group.number >= maker.group:
-                    return False  # it may raise, and then nothing has been written
                 reads = [view for view in self.schedule.reads(sink.op) if view.value is source]
                 if not reads or group.number < maker.group:
                     continue
@@ -108,7 +110,7 @@ class Program:
     def write(self, name: str) -> str:
         """The whole module."""
         first = Writer(self.graph, self.schedule, Layout(self.graph, self.schedule, self.homes, None), None)
-        first.write()
+        first.write(self.after)
         needed = first.loaded | {value.number for value in self.schedule.wanted}
         layout = Layout(self.graph, self.schedule, self.homes, needed)
         writer = Writer(self.graph, self.schedule, layout, needed)
@@ -121,7 +123,7 @@ class Program:
             "token = release(work)",
             *self.scalars(writer),
         ]
-        body = writer.write()
+        body = writer.write(self.after)
         tail = self.counted()
         tail += [line for pointer, value in self.copies for line in self.copy(pointer, value, layout, writer)]
         self.arena = layout.size
@@ -157,7 +159,8 @@ class Program:
         return ('"""A compiled function, written by jitgrad."""\n\nfrom __future__ import annotations\n\nimport numpy as np\n'
                 f"{imports}from jitgrad._kernels.program import {', '.join(PROGRAM_WORDS)}\n\n"
                 f"{opaque.definitions(functions)}{opaque.definitions(called, 'whole')}"
-                "f4 = np.float32\nf8 = np.float64\ni8 = np.int64\nu1 = np.uint8\nu8 = np.uint64\n\n\n")  # fmt: skip
+                "f4 = np.float32\nf8 = np.float64\ni8 = np.int64\n"
+                "i4 = np.int32\ni2 = np.int16\ni1 = np.int8\nu1 = np.uint8\nu8 = np.uint64\n\n\n")  # fmt: skip
 
     def argument_count(self) -> int:
         """How many tensors the program is handed."""
@@ -222,24 +225,43 @@ class Program:
             lines += [f"    if {at} < high and low < {at} + {size}:", f"        return {OVERLAP}"]
         return lines
 
-    def checks(self, layout: Layout, writer: Writer) -> list[str]:
-        """Look at all indices before anything is written."""
-        lines: list[str] = []
+    def after(self, group: int, writer: Writer) -> list[str]:
+        """What is tested when a group is done."""
+        return [line for number in self.late.get(group, ()) for line in self.check(number, writer, ["restore(token)"])]
+
+    def late_checks(self) -> dict[int, list[int]]:
+        """The checks of indices that are computed on the way, by the group after which they are made."""
+        late: dict[int, list[int]] = {}
         for number, check in enumerate(self.graph.checks):
-            if check.index.value.source is None:
-                raise Unsupported("indices that are computed on the way")
-            axes = [(n, step) for n, step in zip(check.index.shape, check.index.strides, strict=True) if step]
-            names = [f"i{k}" for k in range(len(axes))]
-            plain = View(check.index.value, tuple(n for n, _ in axes), tuple(step for _, step in axes), check.index.offset)
-            text = writer.nested(plain, names)
-            found = self.found.setdefault(number, self.table.place("size", 0))
-            test = f"index < {check.low} or index >= {check.high}"
-            if check.ignored is not None:
-                test = f"({test}) and index != {check.ignored}"
-            lines += [f"{INDENT * k}for {name} in range({n}):" for k, (name, (n, _)) in enumerate(zip(names, axes, strict=True))]
-            inner = [f"index = {text}", f"if {test}:", f"    table[{found}] = index", f"    return {number}"]
-            lines += [INDENT * len(names) + line for line in inner]
-        return lines
+            value = check.index.value
+            if value.source is None and value.number in self.schedule.sinks:
+                late.setdefault(self.schedule.sinks[value.number].group, []).append(number)
+        return late
+
+    def checks(self, layout: Layout, writer: Writer) -> list[str]:
+        """Look at all indices that come from outside before anything is written."""
+        return [
+            line
+            for number, check in enumerate(self.graph.checks)
+            if check.index.value.source is not None
+            for line in self.check(number, writer, [])
+        ]
+
+    def check(self, number: int, writer: Writer, before: list[str]) -> list[str]:
+        """The lines of one check; `before`: what is done before the program ends."""
+        check = self.graph.checks[number]
+        index = check.index
+        axes = [(n, step) for n, step in zip(index.shape, index.strides, strict=True) if step]
+        names = [f"i{k}" for k in range(len(axes))]
+        plain = View(index.value, tuple(n for n, _ in axes), tuple(step for _, step in axes), index.offset)
+        found = self.found.setdefault(number, self.table.place("size", 0))
+        test = f"index < {check.low} or index >= {check.high}"
+        if check.ignored is not None:
+            test = f"({test}) and index != {check.ignored}"
+        lines = [f"{INDENT * k}for {name} in range({n}):" for k, (name, (n, _)) in enumerate(zip(names, axes, strict=True))]
+        ending = [*before, f"table[{found}] = index", f"return {number}"]
+        inner = [f"index = {writer.nested(plain, names)}", f"if {test}:", *(INDENT + line for line in ending)]
+        return lines + [INDENT * len(names) + line for line in inner]
 
     def failed(self, status: int, table: Any) -> Exception:
         """The exception for what a check found."""
@@ -256,9 +278,9 @@ class Program:
         lines = []
         self.drawn = []
         for draw in self.graph.draws:
+            seed, start = self.table.place("size", 0), self.table.place("size", 0)
+            self.drawn.append((seed, draw.stream, draw.blocks))  # also what nobody reads: the stream goes on as in eager mode
             if draw.outs[0].number in self.schedule.sinks:
-                seed, start = self.table.place("size", 0), self.table.place("size", 0)
-                self.drawn.append((seed, draw.stream, -(-draw.outs[0].numel // 4)))
                 lines += [f"seed_{draw.number} = u8(table[{seed}])", f"start_{draw.number} = u8(table[{start}])"]
         return lines
 

@@ -7,10 +7,9 @@ from typing import Any
 import numpy as np
 
 from .._expr import scalar as s, var
-from .._ops.random import kept_scale
 from .graph import Graph
 from .lower import lowering, reshape
-from .operations import Collect, Draw, Shape, Term, Unsupported, View, contiguous_strides
+from .operations import Collect, Shape, Term, Unsupported, View, contiguous_strides
 
 
 # ---------------------------------------------------------------- copies
@@ -32,14 +31,26 @@ def convert(g: Graph, view: View, kind: np.dtype[Any]) -> View:
         return view
     if kind == np.bool_:
         return g.map("to_bool", var("x") != 0, {"x": view}, view.shape, kind, have if have != np.bool_ else np.float32)
-    if kind.char not in "fd" and kind != np.int64:
-        raise Unsupported(f"a copy to {kind}")
+    if kind.char == "e" or have.char == "e":
+        raise Unsupported("float16")
+    if have.kind == "f" and kind.char in "hbB":  # as NumPy does on this machine, also where the number doesn't fit
+        view = g.copy(view, np.int32, "to")
     return g.copy(view, kind, "to")
 
 
 @lowering("_copy")
 def _(g: Graph, ins: list[View], st: dict[str, Any], op: Any) -> View:
     return convert(g, ins[1], ins[0].value.dtype).broadcast(ins[0].shape)
+
+
+@lowering("_copy_adjoint")
+def _(g: Graph, ins: list[View], st: dict[str, Any], op: Any) -> list[View]:
+    found = []
+    for like, need, first in zip(st["likes"], st["needs"], (True, False), strict=True):
+        if need:
+            grad = g.number(0.0, tuple(like.shape), like.dtype) if first else unbroadcast(g, ins[0], tuple(like.shape))
+            found.append(convert(g, grad, like.dtype))
+    return found
 
 
 @lowering("_zero")
@@ -105,7 +116,7 @@ def _(g: Graph, ins: list[View], st: dict[str, Any], op: Any) -> View:
 
 @lowering("_gather_adjoint")
 def _(g: Graph, ins: list[View], st: dict[str, Any], op: Any) -> View:
-    index, dim, shape = integers(st["index"]), st["dim"], st["likes"][0].shape
+    index, dim, shape = integers(g, st["index"]), st["dim"], st["likes"][0].shape
     steps = contiguous_strides(shape)
     strides = tuple(0 if k == dim else step for k, step in enumerate(steps))
     return collect(g, shape, None, ins[0], strides, 0, (Term(index, steps[dim], shape[dim]),), True, "gather_back")
@@ -147,11 +158,9 @@ def out_of_range(value: int, position: int) -> Exception:
     return IndexError("index out of range in self")
 
 
-def integers(view: View) -> View:
+def integers(g: Graph, view: View) -> View:
     """An index in int64."""
-    if view.value.dtype != np.int64:
-        raise Unsupported(f"an index in {view.value.dtype}")
-    return view
+    return view if view.value.dtype == np.int64 else g.copy(view, np.int64, "index")
 
 
 def rows_of(g: Graph, table: View, index: View, dim: int) -> View:
@@ -167,14 +176,14 @@ def rows_of(g: Graph, table: View, index: View, dim: int) -> View:
 
 @lowering("_embedding")
 def _(g: Graph, ins: list[View], st: dict[str, Any], op: Any) -> View:
-    index = integers(ins[1])
+    index = integers(g, ins[1])
     g.check(index, 0, ins[0].shape[0], None, out_of_range)
     return g.copy(rows_of(g, ins[0], index, 0), name="embedding")
 
 
 @lowering("_collect_rows")
 def _(g: Graph, ins: list[View], st: dict[str, Any], op: Any) -> View:
-    grad, index = ins[0], integers(ins[1])
+    grad, index = ins[0], integers(g, ins[1])
     if st["by_frequency"]:
         raise Unsupported("an embedding that scales its gradient by frequency")
     width = grad.shape[-1]
@@ -195,14 +204,14 @@ def _(g: Graph, ins: list[View], st: dict[str, Any], op: Any) -> View:
 
 @lowering("_index_select")
 def _(g: Graph, ins: list[View], st: dict[str, Any], op: Any) -> View:
-    index = integers(ins[1])
+    index = integers(g, ins[1])
     g.check(index, 0, ins[0].shape[st["dim"]], None, lambda value, position: IndexError("index out of range in self"))
     return g.copy(rows_of(g, ins[0], index, st["dim"]), name="index_select")
 
 
 @lowering("_gather")
 def _(g: Graph, ins: list[View], st: dict[str, Any], op: Any) -> View:
-    source, index, dim = ins[0], integers(ins[1]), st["dim"]
+    source, index, dim = ins[0], integers(g, ins[1]), st["dim"]
     bound = source.shape[dim] if source.shape else 1
 
     def error(value: int, position: int) -> Exception:
@@ -218,49 +227,12 @@ def _(g: Graph, ins: list[View], st: dict[str, Any], op: Any) -> View:
     )
 
 
-@lowering("_scatter_add")
-def _(g: Graph, ins: list[View], st: dict[str, Any], op: Any) -> View:
-    names = dict(zip(op.inputs, ins, strict=True))
-    base, part = names["input"], names.get("src", names.get("source"))
-    index, dim = integers(names["index"]), st["dim"]
-    assert part is not None
-    bound = base.shape[dim]
-
-    def error(value: int, position: int) -> Exception:
-        return RuntimeError(f"index {value} is out of bounds for dimension {dim} with size {bound}")
-
-    g.check(index, 0, bound, None, error)
-    part = View(part.value, index.shape, part.strides, part.offset, part.terms)
-    steps = contiguous_strides(base.shape)
-    strides = tuple(0 if k == dim else step for k, step in enumerate(steps))
-    return collect(g, base.shape, base, part, strides, 0, (Term(index, steps[dim], bound),), True, "scatter_add")
-
-
 @lowering("_index_select_adjoint")
 def _(g: Graph, ins: list[View], st: dict[str, Any], op: Any) -> View:
-    grad, index, dim = ins[0], integers(st["index"]), st["dim"]
+    grad, index, dim = ins[0], integers(g, st["index"]), st["dim"]
     shape = st["likes"][0].shape
     steps = contiguous_strides(shape)
     lead = (0,) * dim
     places = View(index.value, grad.shape, (*lead, *index.strides, *(0,) * (len(shape) - dim - 1)), index.offset)
     strides = tuple(0 if k == dim else step for k, step in enumerate(steps))
     return collect(g, shape, None, grad, strides, 0, (Term(places, steps[dim], shape[dim]),), True, "index_select_back")
-
-
-# ---------------------------------------------------------------- places of extremes
-@lowering("_extreme_index")
-def _(g: Graph, ins: list[View], st: dict[str, Any], op: Any) -> View:
-    raise Unsupported("argmax and argmin")
-
-
-# ---------------------------------------------------------------- random numbers
-@lowering("_dropout")
-def _(g: Graph, ins: list[View], st: dict[str, Any], op: Any) -> list[View]:
-    """The mask from the same words of the stream as in eager mode."""
-    x, p = ins[0], st["p"]
-    mask = g.value(x.shape, np.dtype(bool), "mask")
-    draw = Draw([mask], below=round((1 - p) * 2**32), stream=st["stream"], number=len(g.draws))
-    g.draws.append(draw)
-    g.add(draw)
-    kept = s.where(var("m"), kept_scale(p), 0.0)
-    return [g.map("dropout", var("x") * kept, {"x": x, "m": mask.whole()}, x.shape, x.value.dtype), mask.whole()]

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from .._expr import Expr, topological
 from .access import Place, compose, place
 from .graph import Graph
-from .operations import Call, Collect, Gemm, Map, Operation, Reduce, Unsupported, Update, Value, View
+from .operations import Call, Collect, Gemm, Map, Operation, Reduce, Rowwise, Unsupported, Update, Value, View
 
 WIDE = 8  # columns from which a loop over rows is as good as a flat one
 _DEAR = frozenset({"exp", "log", "tanh", "sigmoid", "erf", "erfc", "sin", "cos", "tan", "pow", "log1p", "expm1", "softplus", "logsigmoid", "sqrt",
@@ -97,7 +97,7 @@ class Schedule:
         """Maps that are wanted, or read by what can't compute them on the way."""
         self.stored |= {value.number for value in self.wanted}
         for op in self.operations:
-            if isinstance(op, (Gemm, Collect, Update, Call)):
+            if isinstance(op, (Gemm, Collect, Update, Call, Rowwise)):
                 self.stored |= {view.value.number for view in op.reads}
             if isinstance(op, Map) and op.outs[0].numel == 1:
                 self.stored.add(op.outs[0].number)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 import threading
 import warnings
 from collections import OrderedDict
@@ -173,6 +174,9 @@ class Compiled:
 
     def give_up(self, signature: Any, why: str) -> None:
         """Run eagerly from now on, and say why."""
+        code = getattr(self.function, "__code__", None)
+        if code is not None and not re.search(r"\(.*:\d+\)", why):
+            why = f"{why} ({code.co_filename}:{code.co_firstlineno})"
         self.eager[signature] = why
         if why not in self.history:
             self.history.append(why)

@@ -14,21 +14,25 @@ from typing import Any, Final
 
 import numpy as np
 
+from .._core.stream import DEFAULT
 from .._engine import modes
 from .._expr import var
 from .._ops.derived import Map as MapOp
 from .._ops.kinds import Adjoint, Linear
 from .._ops.maps import Elementwise
 from .._tensor.base import AccumulateGrad, TensorBase
-from . import lower_losses, rearrange  # noqa: F401  (they fill the table)
+from . import lower_losses, lower_places, lower_rows, rearrange  # noqa: F401  (they fill the table)
+from .brackets import Brackets
+from .draws import drawn
 from .kernels import Kernels
 from .lower import LOWERINGS, lower_map, reshape
 from .memory import Root
-from .operations import Source, Unsupported, Update, Write
-from .rearrange import convert
+from .operations import Source, Unsupported, Update, View, Write, contiguous_strides
+from .rearrange import collect, convert
 
 Array = np.ndarray[Any, Any]
 _PACKAGE: Final = __name__.partition(".")[0]
+_OWN: Final = frozenset({_PACKAGE, *sys.stdlib_module_names}) - {"__main__"}
 _FUNCTIONS: Final = (f"{_PACKAGE}.autograd.function", f"{_PACKAGE}.autograd._node")
 
 
@@ -40,9 +44,9 @@ class LeafGrad:
 
 
 def user_line() -> str:
-    """File and line of the innermost frame outside the package."""
+    """File and line of the innermost frame outside the package and the standard library."""
     frame: Any = sys._getframe(1)
-    while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] == _PACKAGE:
+    while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] in _OWN:
         frame = frame.f_back
     return "" if frame is None else f"{frame.f_code.co_filename}:{frame.f_lineno}"
 
@@ -55,7 +59,7 @@ def in_function() -> bool:
     return frame is not None
 
 
-class Tracer(Kernels):
+class Tracer(Kernels, Brackets):
     """Records a run; `arguments` are its tensors by position. After the run `broken` says why there is nothing to compile, if so."""
 
     def __init__(self, arguments: Sequence[Any]) -> None:
@@ -65,6 +69,8 @@ class Tracer(Kernels):
         self.leaves: dict[int, LeafGrad] = {}
         self.new_leaves: list[Any] = []  # accumulators of leaves made on the way
         self.recipes: list[Any] = []
+        self.read_as: dict[str, View] = {}  # the operands of the elementwise op at hand, in the dtype it computes in
+        self.graph.streams[id(DEFAULT)] = DEFAULT.state
         self.count = len(arguments)
         for position, tensor in enumerate(arguments):
             if id(tensor.array) not in self.known:
@@ -118,9 +124,11 @@ class Tracer(Kernels):
         if isinstance(op, Elementwise):
             statics = statics or tuple(op.defaults[name] for name in op.statics)
             bound = op.resolve(inputs, statics)
+            self.read_as = {}
             read = [self.view(tensor) for tensor in bound.tensors]
             views = [view if view.value.dtype == bound.compute or name in bound.map.conditions else convert(graph, view, bound.compute)
                      for view, name in zip(read, bound.map.inputs, strict=True)]  # fmt: skip
+            self.read_as = dict(zip(bound.map.inputs, views, strict=True))
             return lower_map(graph, bound.map, views, bound.params, bound.shape, bound.compute, bound.out)
         if isinstance(op, MapOp):
             views = [self.view(tensor) for tensor in inputs]
@@ -144,9 +152,14 @@ class Tracer(Kernels):
             call: Any = statics[0]
             given = dict(zip(call.op.statics, call.statics, strict=True))
             given |= {name: self.view(tensor) for name, tensor in call.saved.items() if tensor is not None}
+            if op.op.name in ("_index", "_index_put"):
+                given["key"] = self.by_tensor(given["key"])
             return {**given, "likes": call.likes, "needs": call.needs, "given": call.given}
         named = {name: op.defaults.get(name) for name in op.statics}
-        return {**named, **dict(zip(op.statics, statics, strict=False))}
+        named |= dict(zip(op.statics, statics, strict=False))
+        if op.name in ("_index", "_index_put"):
+            named["key"] = self.by_tensor(named["key"])
+        return named
 
     def finish(self, op: Any, inputs: Sequence[Any], lowered: Any, results: Any) -> None:
         """Make the results, and the extras that the node saved, known."""
@@ -154,6 +167,8 @@ class Tracer(Kernels):
         found = list(lowered) if isinstance(lowered, (tuple, list)) else [lowered]
         if isinstance(op, (Elementwise, MapOp)):
             self.adopt(outs[0].array, found[0])
+            if isinstance(op, Elementwise):
+                self.saved(outs[0].fn)
             return
         for place, out in enumerate(outs):
             try:
@@ -171,6 +186,14 @@ class Tracer(Kernels):
                     elif math.prod(view.shape) == 1:
                         self.adopt(array, reshape(self.graph, view, (1,) * array.ndim).broadcast(array.shape))
 
+    def saved(self, node: Any) -> None:
+        """Make operands known that a node saved in another dtype."""
+        kept = getattr(node, "_saved", None)
+        for name, array in kept.items() if isinstance(kept, dict) else ():
+            view = self.read_as.get(name)
+            if view is not None and isinstance(array, np.ndarray) and id(array) not in self.known:
+                self.adopt(array, view.broadcast(array.shape))
+
     def wrapped(self, array: Array) -> None:
         """A tensor is being made around an array."""
         if id(array) in self.known or id(array) in self.fresh or self.paused:
@@ -182,8 +205,24 @@ class Tracer(Kernels):
             frame = frame.f_back
             module, name = frame.f_globals.get("__name__", ""), frame.f_code.co_name
         tail = module.rpartition(".")[2]
-        plain = tail in ("creation", "new_methods", "backward", "writes", "indexing") and not _holds_array(frame)
+        plain = tail in ("creation", "ranges", "new_methods", "backward", "writes", "indexing") and not _holds_array(frame)
         self.fresh[id(array)] = f"constant {name}" if plain else f"{tail}.{name}"
+
+    def drawn(self, kind: str, array: Array, stream: Any, low: float, span: float) -> None:
+        """Random numbers were drawn into an array."""
+        if self.active():
+            try:
+                self.adopt(array, drawn(self.graph, kind, array, stream, low, span))
+            except Unsupported as why:
+                self.give_up(str(why))
+
+    def reseeded(self) -> None:
+        """A generator is being set; checkpointing winds it back, which the draws themselves tell."""
+        frame: Any = sys._getframe(2)
+        while frame is not None and frame.f_globals.get("__name__", "") in ("contextlib", f"{_PACKAGE}._tensor.random"):
+            frame = frame.f_back
+        if frame is None or not frame.f_globals.get("__name__", "").startswith(f"{_PACKAGE}.utils.checkpoint"):
+            self.give_up("the random number generator is set")
 
     def same(self, copy: Any, original: Any) -> None:
         """A tensor was copied by value."""
@@ -236,6 +275,23 @@ class Tracer(Kernels):
             self.leaf(tensor.fn, True, tensor.fn.grad)
         elif value is not None and self.active():
             self.give_up("the .grad of a tensor that takes no gradient is assigned")
+
+    def parted(self, geometry: Any, tensor: Any, array: Array, spread: bool) -> None:
+        """The part of a tensor that a view of it covers was taken, or (`spread`) put into zeros."""
+        if not self.active():
+            return
+        try:
+            view, width = self.view(tensor), array.itemsize
+            strides, offset = tuple(step // width for step in geometry.strides), geometry.offset // width
+            if tuple(step // width for step in geometry.base_strides) != contiguous_strides(geometry.base_shape):
+                raise Unsupported("a write to a view of a tensor that is not contiguous")
+            if spread:
+                self.adopt(array, collect(self.graph, geometry.base_shape, None, view, strides, offset))
+            else:
+                whole = self.graph.value_of(view)
+                self.adopt(array, View(whole, geometry.shape, strides, offset))
+        except Unsupported as why:
+            self.give_up(str(why))
 
     def observed(self, tensor: Any, what: str) -> None:
         """Python reads a tensor: its values, or (`what` empty) only its memory."""
@@ -329,10 +385,14 @@ def recipe_of(optimizer: Any, group: Any) -> Any:
 
 def _holds_array(frame: Any) -> bool:
     """Whether a creation function was given a NumPy array or a tensor to copy."""
-    data = frame.f_locals.get("data", frame.f_locals.get("ndarray", frame.f_locals.get("obj")))
-    return isinstance(data, (np.ndarray, np.generic, TensorBase)) or (
-        isinstance(data, (list, tuple)) and any(isinstance(x, (np.ndarray, np.generic, TensorBase)) for x in data)
-    )
+    return _has_array(frame.f_locals.get("data", frame.f_locals.get("ndarray", frame.f_locals.get("obj"))))
+
+
+def _has_array(data: Any) -> bool:
+    """Whether something is an array, or contains one in nested lists."""
+    if isinstance(data, (list, tuple)):
+        return any(map(_has_array, data))
+    return isinstance(data, (np.ndarray, np.generic, TensorBase)) or hasattr(data, "__array__")
 
 
 __all__ = ["LeafGrad", "Linear", "Root", "Tracer", "user_line"]

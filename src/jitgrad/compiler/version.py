@@ -10,7 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from .._core.dtypes import dtype
 from .._core.meta import meta_of
+from .._core.shapes import Size
 from .._kernels import store
 from .._tensor.base import AccumulateGrad, TensorBase, version_of, wrap
 from .._tensor.saved import count_of
@@ -150,7 +152,9 @@ class Version:
                 return f"({inner})" if type(x) is tuple else f"[{inner}]"
             if type(x) is dict and all(type(key) is str for key in x):
                 return "{" + ", ".join(f"{key!r}: {text(item)}" for key, item in x.items()) + "}"
-            if x is None or type(x) in (bool, int, float, str):
+            if isinstance(x, tuple) and hasattr(x, "_fields"):
+                return f"{constant(type(x))}({''.join(f'{text(item)}, ' for item in x)})"
+            if x is None or type(x) in (bool, int, float, str, Size, dtype):
                 return constant(x)
             raise Unsupported(f"a {type(x).__name__} is returned")
 
