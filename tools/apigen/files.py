@@ -94,7 +94,7 @@ FUNCTIONS: Final = '''
     {modules}
     from . import planned, planned_losses
     from ._methods import Tensor
-    from .inplace import inplace
+    from .inplace import inplace, write_out
     from .invoke import invoke
     from .operands import Number
 

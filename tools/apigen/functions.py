@@ -4,22 +4,25 @@ import inspect
 from typing import Final
 
 from jitgrad._ops.kinds import Face
+from jitgrad._ops.outputs import WITH_OUT
 
 from .common_case import is_common
 from .declarations import Item, reference
 from .methods import home
-from .signatures import signature
-from .templates import docstring, render
+from .signatures import Signature, signature
+from .templates import docstring, listed, render
 
 FACE: Final = """
     def {name}({head}) -> {returned}:
         {doc}
+        {by_out}
         return {home}({call})
 """
 
 ELEMENTWISE: Final = """
     def {name}({head}) -> Any:
         {doc}
+        {by_out}
         {by_method}
         return invoke({op}, {operands}, {statics})
 """
@@ -27,6 +30,11 @@ ELEMENTWISE: Final = """
 BY_METHOD: Final = """
     if isinstance({first}, Tensor):
         return Tensor.{name}({call})
+"""
+
+BY_OUT: Final = """
+    if out is not None:
+        return write_out("{name}", {name}, ({positional}), {mapping}, out)
 """
 
 INPLACE: Final = """
@@ -51,13 +59,15 @@ def functions(item: Item) -> list[str]:
 def function(item: Item) -> str:
     """The function; where the method has straight-line code, by way of that."""
     found = signature(item)
+    head, by_out = with_out(item.name, found)
     if isinstance(item, Face):
         return render(
             FACE,
             name=item.name,
-            head=found.head,
+            head=head,
             returned=found.returned,
             doc=docstring(inspect.getdoc(item.function) or ""),
+            by_out=by_out,
             home=home(item),
             call=found.call,
         )
@@ -67,13 +77,25 @@ def function(item: Item) -> str:
     return render(
         ELEMENTWISE,
         name=item.name,
-        head=found.head,
+        head=head,
         doc=docstring(item.doc),
+        by_out=by_out,
         by_method=by_method,
         op=reference(item),
         operands=found.operands,
         statics=found.statics,
     )
+
+
+def with_out(name: str, found: Signature) -> tuple[str, str]:
+    """The parameters, with `out` where torch has it and the declaration doesn't, and the lines that see to it."""
+    if name not in WITH_OUT or any(text.startswith("out:") for text in found.parameters):
+        return found.head, ""
+    parameters = [*found.parameters]
+    if not any(text.startswith("*") and not text.startswith("**") for text in parameters):
+        parameters.insert(len(parameters) - bool(found.rest), "*")
+    parameters.insert(len(parameters) - bool(found.rest), "out: Any = None")
+    return ", ".join(parameters), render(BY_OUT, name=name, positional=listed(found.positional), mapping=found.mapping)
 
 
 def inplace_function(item: Item) -> str:

@@ -6,13 +6,14 @@ When the call is recorded the op sees a copy of the old value, so what it saves 
 from __future__ import annotations
 
 import functools
+import warnings
 import weakref
 from collections.abc import Callable
 from typing import Any, Final
 
 import numpy as np
 
-from .._core.dtypes import check_can_cast
+from .._core.dtypes import can_cast, check_can_cast
 from .._engine import modes, versions
 from .._engine.hooks import move_retained
 from .._engine.node import LEAF
@@ -213,3 +214,46 @@ def inplace_view(function: Function, name: str, tensor: Any, args: tuple[Any, ..
     if tensor.rare is not None and tensor.rare.base is not None:
         tensor.rare.seen = tensor.vc.count
     return tensor
+
+
+# ---------------------------------------------------------------- out=
+def write_out(name: str, function: Function, args: tuple[Any, ...], named: dict[str, Any], out: Any) -> Any:
+    """`function(*args, **named)` written into `out`, a tensor or one per result, which is returned.
+
+    A tensor of another shape is resized, with a warning unless it was empty. RuntimeError where gradients are taken, where the result can't be
+    cast to its dtype, or where writing is refused; TypeError for what is no tensor.
+    """
+    targets = out if isinstance(out, (tuple, list)) else (out,)
+    for target in targets:
+        if not isinstance(target, TensorBase):
+            raise TypeError(f"{name}(): argument 'out' must be Tensor, not {type(target).__name__}")
+    inputs = [x for arg in (*args, *named.values()) for x in (arg if isinstance(arg, (tuple, list)) else (arg,)) if isinstance(x, TensorBase)]
+    if modes.grad_enabled() and any(x.requires_grad for x in (*inputs, *targets)):
+        raise RuntimeError(f"{name}(): functions with out=... arguments don't support automatic differentiation, but one of the arguments requires "
+                           "grad.")  # fmt: skip
+    result = function(*args, **named)
+    results = result if isinstance(result, tuple) else (result,)
+    if isinstance(result, tuple) is not isinstance(out, (tuple, list)) or len(results) != len(targets):
+        raise TypeError(f"{name}(): argument 'out' must be {'tuple of Tensors' if isinstance(result, tuple) else 'Tensor'}, "
+                        f"not {type(out).__name__}")  # fmt: skip
+    for target, one in zip(targets, results, strict=True):
+        check_writable(target, name)
+        if target.meta.shape == one.meta.shape:
+            for x in inputs:
+                check_overlap(target, x)
+        put_out(target, one)
+    return out if not isinstance(result, tuple) else type(result)(targets) if type(result) is tuple else type(result)(*targets)
+
+
+def put_out(target: Any, result: Any) -> None:
+    """Write one result into a tensor that the caller gave."""
+    if not can_cast(result.meta.kind, target.meta.kind):
+        raise RuntimeError(f"result type {result.meta.kind.scalar_name} can't be cast to the desired output type {target.meta.kind.scalar_name}")
+    if target.meta.shape != result.meta.shape:
+        if target.meta.numel:
+            warnings.warn(f"An output with one or more elements was resized since it had shape {list(target.meta.shape)}, which does not match the "
+                          f"required output shape {list(result.meta.shape)}. This behavior is deprecated, and in a future PyTorch release outputs "
+                          "will not be resized unless they have zero elements. You can explicitly reuse an out tensor t by resizing it, inplace, to "
+                          "zero elements with t.resize_(0).", UserWarning, stacklevel=4)  # fmt: skip
+        target.resize_(result.meta.shape)
+    target.copy_(result)
