@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from ..._engine.node import LEAF
-from .tables import ROWS, html_table, shortened, size_of, text_table
+from .tables import ROWS, counted, html_table, shortened, size_of, text_table
 from .walk import Names, held_by, line_of, nodes_below, roots_of
 
 __all__ = ["SavedMemory", "SavedValue", "saved_memory"]
@@ -71,7 +71,8 @@ class SavedMemory:
 
     def _title(self) -> str:
         leaves = f", {size_of(self.of_leaves)} of them the leaves' own" if self.of_leaves else ""
-        return f"{size_of(self.total)} kept alive by {len(self.values):,} saved values of {self.nodes:,} nodes{leaves}"
+        values, nodes = counted(len(self.values), "saved value"), counted(self.nodes, "node")
+        return f"{size_of(self.total)} kept alive by {values} of {nodes}{leaves}"
 
     def _table(self) -> tuple[list[str], list[Any], list[int]]:
         head = ["op", "saved", "shape", "dtype", "bytes", "memory of", "line"]

@@ -60,6 +60,11 @@ def html_table(caption: str, head: Row, rows: Iterable[Row | str], right: Iterab
             f"<tbody>{body}</tbody></table>")  # fmt: skip
 
 
+def counted(count: int, what: str) -> str:
+    """A number of things."""
+    return f"{count:,} {what}{'s' * (count != 1)}"
+
+
 def size_of(count: int) -> str:
     """A number of bytes as people read it."""
     if count < 1024:
