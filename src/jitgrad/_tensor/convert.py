@@ -55,8 +55,11 @@ def check_shareable(array: Any) -> Array:
     kind = from_numpy(array.dtype)
     if not array.dtype.isnative:
         raise ValueError(_BYTE_ORDER)
-    if any(step < 0 for step in array.strides):
-        raise ValueError(_NEGATIVE)
+    for step in array.strides:
+        if step < 0:
+            raise ValueError(_NEGATIVE)
+    if array.flags.carray and type(array) is np.ndarray and array.dtype is kind.numpy:  # the common case
+        return array
     if not array.flags.aligned or any(step % kind.itemsize for step in array.strides):
         raise ValueError(_STRIDES)
     if not array.flags.writeable:
