@@ -655,7 +655,19 @@ if TYPE_CHECKING:
 newaxis = None
 
 # Imported when first asked for, so that `import jitgrad` stays cheap: subpackages, and names that live in one.
-_LATE = ("backends", "cuda", "interop", "linalg", "nn", "optim", "random", "special", "testing", "utils")
+_LATE = (
+    "backends",
+    "cuda",
+    "interop",
+    "linalg",
+    "nn",
+    "optim",
+    "random",
+    "serialization",
+    "special",
+    "testing",
+    "utils",
+)
 _LATE_NAMES = {
     "compile": "compiler",
     "elementwise": "autograd.kernels",
