@@ -1,5 +1,6 @@
 """Several threads: nothing that one of them adds to a shared leaf is lost. All values are small integers, so sums are exact in any order."""
 
+import contextlib
 import os
 import sys
 import threading
@@ -187,6 +188,47 @@ def test_one_thread_releases_the_graph_that_others_run(switching):
         assert len(ran) + len(late) == THREADS
         assert all("second time" in text for text in late)
         assert (0.0 if w.grad is None else w.grad[0].item()) == 2.0 * len(ran)
+
+
+def many_kinds(n):
+    """A graph of elementwise, linear and general nodes, nodes of several outputs and in-place writes to views; small integers throughout."""
+    torch.manual_seed(0)
+    u, v, w = (torch.randint(-2, 3, (n, n)).to(torch.float64).requires_grad_() for _ in range(3))
+    first, second = (torch.ones(n, n, dtype=torch.float64) @ u).relu().chunk(2, 0)
+    h = torch.cat([second * 2, first], 0) * 1
+    h[0] = h[1] * 2
+    h[:, 1].mul_(3)
+    picked = h[torch.tensor([0, 1, 1, 2])].sum(0)
+    parts = (h @ v).sort(-1)[0].sum() + (h + w).max(1)[0].sum() + h.t().reshape(-1).cumsum(0).sum()
+    return (u, v, w), picked.sum() + parts + (w.clamp(-1, 1) * h).sum() + torch.where(h > 0, h, w).sum()
+
+
+RUNS = [
+    lambda loss, leaves: loss.backward(retain_graph=True),
+    lambda loss, leaves: loss.backward(retain_graph=True, inputs=leaves),
+    lambda loss, leaves: torch.autograd.graph.trace_backward(loss, retain_graph=True),
+    lambda loss, leaves: add_all(leaves, torch.autograd.grad(loss, leaves, retain_graph=True, create_graph=True)),
+]
+
+
+def add_all(leaves, grads):
+    """Hand gradients to leaves as a backward would."""
+    for leaf, grad in zip(leaves, grads, strict=True):
+        leaf.backward(grad.detach())
+
+
+@pytest.mark.parametrize("packed", [False, True])
+@pytest.mark.parametrize("n", [4, 80])
+def test_threads_share_nodes_of_every_kind(switching, n, packed):
+    with torch.autograd.graph.save_compressed(min_bytes=0) if packed else contextlib.nullcontext():
+        leaves, loss = many_kinds(n)
+    loss.backward(retain_graph=True)
+    alone = [leaf.grad.clone() for leaf in leaves]
+    for leaf in leaves:
+        leaf.grad = None
+    run_all(THREADS, lambda index: [RUNS[(index + step) % len(RUNS)](loss, leaves) for step in range(4)])
+    for leaf, grad in zip(leaves, alone, strict=True):
+        assert torch.equal(leaf.grad, grad * (THREADS * 4))
 
 
 @pytest.mark.parametrize("create_graph", [False, True])
