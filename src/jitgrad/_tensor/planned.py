@@ -124,7 +124,9 @@ class AddmmBackward0(PlannedNode):
             m = self.e1.meta
             gx = empty(m.shape, m.dtype)
             wanted |= 1
-        self.meta.k[LINEAR_BACKWARD](grad, x if x is not None else grad, w if w is not None else gw, gx if gx is not None else grad,
+        if w is None:  # its shape is read all the same
+            w = gw if gw is not None else empty((self.meta.shape[-1], 0), self.meta.dtype)
+        self.meta.k[LINEAR_BACKWARD](grad, x if x is not None else grad, w, gx if gx is not None else grad,
                                      gw if gw is not None else grad, gb if gb is not None else grad, wanted)  # fmt: skip
         return gb, gx, gw
 
@@ -159,7 +161,7 @@ def linear(input: Any, weight: Any, bias: Any = None) -> Any:
     n.e1 = q
     n.e2 = r
     n.s1 = x if r is not None else None
-    n.s2 = w  # its shape is read too
+    n.s2 = w if q is not None else None
     if q is None:
         n.c1 = input.vc or version_of(input)
     if r is None:

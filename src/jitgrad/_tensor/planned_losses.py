@@ -248,6 +248,13 @@ class NllLossBackward0(PlannedNode):
     def edges(self) -> tuple[Node | None, ...]:
         return (self.e0,)
 
+    def kept_values(self) -> list[tuple[str, Any, Node | None]]:
+        return [*super().kept_values(), ("sums", self.sums, None)]
+
+    def release(self) -> None:
+        super().release()
+        self.sums = RELEASED
+
     def apply(self, grad: Any, keep: bool) -> Any:
         x = self.s0
         target = self.s1
@@ -255,12 +262,13 @@ class NllLossBackward0(PlannedNode):
             second_time()
         if self.epoch != versions.WRITES:
             self.check()
+        sums = self.sums
         if not keep:
-            self.s0 = self.s1 = RELEASED
+            self.s0 = self.s1 = self.sums = RELEASED
         m = self.e0.meta
         batch, classes = m.shape
         out = empty(m.shape, m.dtype)
-        m.k[CROSS_ENTROPY_BACKWARD](grad, x, target, NO_WEIGHT[m.dtype], batch, classes, self.ignored, CODES[self.reduction], self.sums, out)
+        m.k[CROSS_ENTROPY_BACKWARD](grad, x, target, NO_WEIGHT[m.dtype], batch, classes, self.ignored, CODES[self.reduction], sums, out)
         return out
 
 
