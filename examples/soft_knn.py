@@ -97,8 +97,9 @@ def main():
     basis = (torch.randn(64, 10) * 0.15).requires_grad_()
     before = agreement(images @ basis.detach(), labels, onehot)
     optimizer = torch.optim.Adam([basis], lr=0.01)
-    start = time.perf_counter()
+    times = []
     for _ in range(60):
+        start = time.perf_counter()
         optimizer.zero_grad()
         low = images @ basis
         weights, index = soft_knn(low, low, 10, 1.0, True)
@@ -106,10 +107,10 @@ def main():
         loss = -(votes * onehot).sum(1).clamp_min(1e-6).log().mean()
         loss.backward()
         optimizer.step()
-    spent = time.perf_counter() - start
+        times.append(time.perf_counter() - start)
     after = agreement(images @ basis.detach(), labels, onehot)
     print(f"600 digits in 10 dimensions: neighbours name the digit in {before:.1%} before, {after:.1%} after 60 steps")
-    print(f"time: {spent / 60 * 1e3:.1f} ms a step of 360,000 distances")
+    print(f"time: {sorted(times)[30] * 1e3:.1f} ms a step of 360,000 distances")
 
 
 if __name__ == "__main__":
