@@ -108,9 +108,6 @@ def test_refused(lib):
     ):
         with pytest.raises(error, match=words):
             call()
-    if lib is jitgrad:
-        with pytest.raises(NotImplementedError, match="only 'constant'"):
-            n.functional.pad(ones(2, 2), (1, 1), mode="reflect")
 
 
 @pytest.mark.filterwarnings("error")

@@ -1,4 +1,4 @@
-"""Functions made of others: gated and shrunk features, padding, the less common normalisations, a divergence."""
+"""Functions made of others: gated features, the less common normalisations, a divergence."""
 
 from __future__ import annotations
 
@@ -9,10 +9,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from .._tensor import Tensor, _functions as T
-from .._tensor.creation import full
 from ._reduction import checked_reduction, legacy_reduction
 
-__all__ = ["bilinear", "glu", "group_norm", "kl_div", "pad", "rms_norm"]
+__all__ = ["bilinear", "glu", "group_norm", "kl_div", "rms_norm"]
 
 
 def glu(input: Tensor, dim: int = -1) -> Tensor:
@@ -93,33 +92,6 @@ def group_norm(
     along = (1, channels, *(1,) * (len(shape) - 2))
     result = result if weight is None else result * weight.view(along)
     return result if bias is None else result + bias.view(along)
-
-
-def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float | None = None) -> Tensor:
-    """The input with a frame of `value` (zero unless given), as wide as `pad` says: (left, right) of the last axis, of the one before ...
-
-    Negative widths cut off. RuntimeError for an odd number of widths or more than two for each axis; NotImplementedError for a
-    `mode` other than "constant".
-    """
-    if mode != "constant":
-        raise NotImplementedError(f"pad: mode {mode!r} is not supported, only 'constant'")
-    if len(pad) % 2:
-        raise RuntimeError("Padding length must be divisible by 2")
-    if len(pad) > 2 * input.dim():
-        raise RuntimeError(
-            f"Padding length should be less than or equal to two times the input dimension but got padding length {len(pad)} and "
-            f"input of dimension {input.dim()}"
-        )
-    for axis, (before, after) in enumerate(zip(pad[::2], pad[1::2], strict=True)):
-        dim = input.dim() - 1 - axis
-        start, kept = max(-before, 0), input.size(dim) + min(before, 0) + min(after, 0)
-        parts = [input.narrow(dim, start, kept) if min(before, after) < 0 else input]
-        for width, place in ((before, 0), (after, 2)):
-            if width > 0:
-                shape = (*input.shape[:dim], width, *input.shape[dim + 1 :])
-                parts.insert(place, full(shape, 0 if value is None else value, dtype=input.dtype))
-        input = T.cat(parts, dim) if len(parts) > 1 else parts[0]
-    return input if any(width > 0 for width in pad) else input.clone()
 
 
 def kl_div(
