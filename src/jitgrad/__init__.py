@@ -658,6 +658,7 @@ newaxis = None
 _LATE = (
     "backends",
     "cuda",
+    "func",
     "interop",
     "linalg",
     "nn",
@@ -678,6 +679,7 @@ _LATE_NAMES = {
     "scalar_function": "autograd.kernels",
     "load": "serialization",
     "save": "serialization",
+    "vmap": "func",
     **dict.fromkeys(
         (
             "frombuffer",
