@@ -127,9 +127,17 @@ class Quick:
             return result
         result.fn = node = self.node()
         node.e0, node.e1 = p, q
-        node.s0, node.s1 = a, b
-        node.c0 = x.vc or version_of(x) if p is None else None
-        node.c1 = y.vc or version_of(y) if q is None else None
+        node.c0 = node.c1 = None
+        if p is not None and q is not None:
+            node.s0, node.s1 = a, b
+        else:  # what no gradient needs is not kept, and may be written to
+            reads = node.second[1] if p is None else node.first[1]
+            node.s0 = a if "x" in reads else None
+            node.s1 = b if "y" in reads else None
+            if p is None:
+                node.c0 = x.vc or version_of(x)
+            else:
+                node.c1 = y.vc or version_of(y)
         node.meta = m
         node.epoch = versions.WRITES
         node.number = next_number()
