@@ -51,6 +51,7 @@ if TYPE_CHECKING:
         scattering,
         searching,
         sorting,
+        special_functions,
         splitting,
         spread_measures,
         statistics,
@@ -79,6 +80,7 @@ else:
     scattering = LateModule("jitgrad._ops.scattering")
     searching = LateModule("jitgrad._ops.searching")
     sorting = LateModule("jitgrad._ops.sorting")
+    special_functions = LateModule("jitgrad._ops.special_functions")
     splitting = LateModule("jitgrad._ops.splitting")
     spread_measures = LateModule("jitgrad._ops.spread_measures")
     statistics = LateModule("jitgrad._ops.statistics")
@@ -122,6 +124,7 @@ __all__ = [
     "shaping",
     "softmax",
     "sorting",
+    "special_functions",
     "splitting",
     "spread_measures",
     "statistics",

@@ -187,6 +187,34 @@ def xlogy(input: Expr, other: Expr) -> Expr:
     return s.xlogy(input, other)
 
 
+@elementwise(promote="float", numbers=("input", "other"), check=one_tensor, method=False, inplace=False,
+             nodes={"tt": "SpecialXlog1PyBackward0", "st": "SpecialXlog1PyBackward1", "ts": "SpecialXlog1PyBackward2"})  # fmt: skip
+def special_xlog1py(input: Expr, other: Expr) -> Expr:
+    """input * log1p(other), and 0 where input is 0 (unless other is NaN)."""
+    return s.where(s.isnan(other), other, s.where(input == 0, 0.0, input * s.log1p(other)))
+
+
+@special_xlog1py.partial("input")
+def _(input: Expr, other: Expr) -> Expr:
+    return s.where((input == 0) & (other <= -1), 0.0, s.log1p(other))
+
+
+@special_xlog1py.partial("other")
+def _(input: Expr, other: Expr) -> Expr:
+    return input / (other + 1.0)
+
+
+@elementwise(node="SpecialEntrBackward0", promote="float", method=False, inplace=False)
+def special_entr(input: Expr) -> Expr:
+    """-input * log(input); 0 at 0, -inf below."""
+    return s.where(s.isnan(input), input, s.where(input > 0, -input * s.log(input), s.where(input == 0, 0.0, -math.inf)))
+
+
+@special_entr.partial("input")
+def _(input: Expr) -> Expr:
+    return -(s.log(input) + 1.0)
+
+
 @elementwise(name="_logit", promote="float")
 def logit_plain(input: Expr) -> Expr:
     return s.log(input / (1.0 - input))

@@ -45,6 +45,7 @@ from .._ops import selection as ops_selection
 from .._ops import shaping as ops_shaping
 from .._ops import softmax as ops_softmax
 from .._ops import sorting as ops_sorting
+from .._ops import special_functions as ops_special_functions
 from .._ops import splitting as ops_splitting
 from .._ops import spread_measures as ops_spread_measures
 from .._ops import statistics as ops_statistics
@@ -853,6 +854,16 @@ def diff(input: Tensor, n: builtins.int = 1, dim: builtins.int = -1, prepend: Te
     return ops_differences.diff(input, n, dim, prepend, append)
 
 
+def digamma(input: Tensor) -> Tensor:
+    """The derivative of `lgamma`; -inf at 0, NaN at -1, -2 ..."""
+    return ops_special_functions.digamma(input)
+
+
+def digamma_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+    """In-place `digamma`."""
+    return input.digamma_(*args, **kwargs)
+
+
 def dist(input: Tensor, other: Tensor, p: builtins.float = 2) -> Tensor:
     """The p-norm of the difference of two tensors, which broadcast."""
     return ops_spread_measures.dist(input, other, p)
@@ -986,6 +997,16 @@ def erfc(input: Any, *, out: Any = None) -> Any:
 def erfc_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     """In-place `erfc`."""
     return input.erfc_(*args, **kwargs)
+
+
+def erfinv(input: Tensor) -> Tensor:
+    """The inverse of `erf` on [-1, 1]; NaN outside."""
+    return ops_special_functions.erfinv(input)
+
+
+def erfinv_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+    """In-place `erfinv`."""
+    return input.erfinv_(*args, **kwargs)
 
 
 def exp(input: Any, *, out: Any = None) -> Any:
@@ -1313,6 +1334,36 @@ def hypot_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     return input.hypot_(*args, **kwargs)
 
 
+def i0(input: Tensor) -> Tensor:
+    """The modified Bessel function of the first kind of order 0."""
+    return ops_special_functions.i0(input)
+
+
+def i0_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+    """In-place `i0`."""
+    return input.i0_(*args, **kwargs)
+
+
+def igamma(input: Tensor, other: Tensor) -> Tensor:
+    """The regularised lower incomplete gamma function of order `input` up to `other`; both floating, not negative. No gradient by the order."""
+    return ops_special_functions.igamma(input, other)
+
+
+def igamma_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+    """In-place `igamma`."""
+    return input.igamma_(*args, **kwargs)
+
+
+def igammac(input: Tensor, other: Tensor) -> Tensor:
+    """1 - igamma, accurate where that is small."""
+    return ops_special_functions.igammac(input, other)
+
+
+def igammac_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+    """In-place `igammac`."""
+    return input.igammac_(*args, **kwargs)
+
+
 def index_add(input: Tensor, dim: builtins.int, index: Tensor, source: Tensor, *, alpha: Any = 1, out: Any = None) -> Tensor:
     """`input` with `alpha` times the slices of `source` added at the indices of a vector along an axis."""
     if out is not None:
@@ -1514,6 +1565,16 @@ def lerp(input: Any, end: Any, weight: Any, *, out: Any = None) -> Any:
 def lerp_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     """In-place `lerp`."""
     return input.lerp_(*args, **kwargs)
+
+
+def lgamma(input: Tensor) -> Tensor:
+    """The logarithm of the magnitude of the gamma function; inf at 0, -1, -2 ..."""
+    return ops_special_functions.lgamma(input)
+
+
+def lgamma_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+    """In-place `lgamma`."""
+    return input.lgamma_(*args, **kwargs)
 
 
 def linalg_cholesky(A: Tensor, *, upper: builtins.bool = False) -> Tensor:
@@ -2015,6 +2076,16 @@ def mv(input: Tensor, vec: Tensor, *, out: Any = None) -> Tensor:
     return ops_matmul.mv(input, vec)
 
 
+def mvlgamma(input: Tensor, p: builtins.int) -> Tensor:
+    """The logarithm of the multivariate gamma function of dimension p >= 1."""
+    return ops_special_functions.mvlgamma(input, p)
+
+
+def mvlgamma_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+    """In-place `mvlgamma`."""
+    return input.mvlgamma_(*args, **kwargs)
+
+
 def nan_to_num(input: Tensor, nan: builtins.float | None = None, posinf: builtins.float | None = None, neginf: builtins.float | None = None, *, out: Any = None) -> Tensor:
     """NaN and infinities replaced: by 0 and the largest and smallest number of the dtype unless others are given."""
     if out is not None:
@@ -2168,6 +2239,11 @@ def pinverse(input: Tensor, rcond: builtins.float = 1e-15) -> Tensor:
 def poisson(input: Tensor, generator: Any = None) -> Tensor:
     """A number of Poisson's distribution for each rate. RuntimeError for a negative rate, NotImplementedError for integers."""
     return ops_distributions.poisson(input, generator)
+
+
+def polygamma(n: builtins.int, input: Tensor) -> Tensor:
+    """The n-th derivative of `digamma`."""
+    return ops_special_functions.polygamma(n, input)
 
 
 def positive(input: Tensor) -> Tensor:
@@ -2557,6 +2633,56 @@ def sort(input: Tensor, dim: builtins.int = -1, descending: builtins.bool = Fals
     if out is not None:
         return write_out("sort", sort, (input, dim, descending, stable,), {}, out)
     return ops_sorting.sort(input, dim, descending, stable)
+
+
+def special_entr(input: Any) -> Any:
+    """-input * log(input); 0 at 0, -inf below."""
+    return invoke(ops_transcendental.special_entr, (input,), ())
+
+
+def special_erfcx(input: Tensor) -> Tensor:
+    """exp(input ** 2) * erfc(input), without overflow."""
+    return ops_special_functions.special_erfcx(input)
+
+
+def special_i0e(input: Tensor) -> Tensor:
+    """exp(-abs(input)) * i0(input)."""
+    return ops_special_functions.special_i0e(input)
+
+
+def special_i1(input: Tensor) -> Tensor:
+    """The modified Bessel function of the first kind of order 1."""
+    return ops_special_functions.special_i1(input)
+
+
+def special_i1e(input: Tensor) -> Tensor:
+    """exp(-abs(input)) * special.i1(input)."""
+    return ops_special_functions.special_i1e(input)
+
+
+def special_log_ndtr(input: Tensor) -> Tensor:
+    """log(special.ndtr(input)), accurate in the tail."""
+    return ops_special_functions.special_log_ndtr(input)
+
+
+def special_ndtr(input: Tensor) -> Tensor:
+    """The distribution function of the normal distribution."""
+    return ops_special_functions.special_ndtr(input)
+
+
+def special_ndtri(input: Tensor) -> Tensor:
+    """The inverse of `special.ndtr` on [0, 1]; NaN outside."""
+    return ops_special_functions.special_ndtri(input)
+
+
+def special_xlog1py(input: Any, other: Any) -> Any:
+    """input * log1p(other), and 0 where input is 0 (unless other is NaN)."""
+    return invoke(ops_transcendental.special_xlog1py, (input, other,), ())
+
+
+def special_zeta(input: Any, other: Any) -> Tensor:
+    """Hurwitz's zeta function: the sum of (other + k) ** -input over k = 0, 1, ... One of the two may be a number. No gradient by `input`."""
+    return ops_special_functions.special_zeta(input, other)
 
 
 def split(tensor: Tensor, split_size_or_sections: Any, dim: builtins.int = 0) -> Any:
@@ -3087,6 +3213,8 @@ __all__ = [
     "diagonal",
     "diagonal_scatter",
     "diff",
+    "digamma",
+    "digamma_",
     "dist",
     "div",
     "div_",
@@ -3108,6 +3236,8 @@ __all__ = [
     "erf_",
     "erfc",
     "erfc_",
+    "erfinv",
+    "erfinv_",
     "exp",
     "exp2",
     "exp2_",
@@ -3165,6 +3295,12 @@ __all__ = [
     "huber_loss",
     "hypot",
     "hypot_",
+    "i0",
+    "i0_",
+    "igamma",
+    "igamma_",
+    "igammac",
+    "igammac_",
     "index_add",
     "index_add_",
     "index_copy",
@@ -3202,6 +3338,8 @@ __all__ = [
     "less_",
     "less_equal",
     "less_equal_",
+    "lgamma",
+    "lgamma_",
     "linalg_cholesky",
     "linalg_cholesky_ex",
     "linalg_cross",
@@ -3283,6 +3421,8 @@ __all__ = [
     "multiply",
     "multiply_",
     "mv",
+    "mvlgamma",
+    "mvlgamma_",
     "nan_to_num",
     "nan_to_num_",
     "nanmean",
@@ -3309,6 +3449,7 @@ __all__ = [
     "permute",
     "pinverse",
     "poisson",
+    "polygamma",
     "positive",
     "pow",
     "pow_",
@@ -3373,6 +3514,16 @@ __all__ = [
     "softshrink",
     "softsign",
     "sort",
+    "special_entr",
+    "special_erfcx",
+    "special_i0e",
+    "special_i1",
+    "special_i1e",
+    "special_log_ndtr",
+    "special_ndtr",
+    "special_ndtri",
+    "special_xlog1py",
+    "special_zeta",
     "split",
     "split_with_sizes",
     "sqrt",

@@ -50,6 +50,7 @@ from .._ops import selection as ops_selection
 from .._ops import shaping as ops_shaping
 from .._ops import softmax as ops_softmax
 from .._ops import sorting as ops_sorting
+from .._ops import special_functions as ops_special_functions
 from .._ops import splitting as ops_splitting
 from .._ops import spread_measures as ops_spread_measures
 from .._ops import statistics as ops_statistics
@@ -113,6 +114,8 @@ ERFC = ops_transcendental.erfc.reserve("bb")
 LOGADDEXP = ops_transcendental.logaddexp.reserve("bbb")
 LOGADDEXP2 = ops_transcendental.logaddexp2.reserve("bbb")
 XLOGY = ops_transcendental.xlogy.reserve("bbb")
+SPECIAL_XLOG1PY = ops_transcendental.special_xlog1py.reserve("bbb")
+SPECIAL_ENTR = ops_transcendental.special_entr.reserve("bb")
 DEG2RAD = ops_transcendental.deg2rad.reserve("bb")
 RAD2DEG = ops_transcendental.rad2deg.reserve("bb")
 SINC = ops_transcendental.sinc.reserve("bb")
@@ -994,6 +997,14 @@ class Tensor(TensorMethods, public=True):
         """The n-th differences of neighbours along `dim`, of `prepend`, the input and `append` joined; of bools whether they differ."""
         return ops_differences.diff(self, n, dim, prepend, append)
 
+    def digamma(self) -> Tensor:
+        """The derivative of `lgamma`; -inf at 0, NaN at -1, -2 ..."""
+        return ops_special_functions.digamma(self)
+
+    def digamma_(self) -> Tensor:
+        """In-place `digamma`."""
+        return inplace(ops_special_functions.digamma, "digamma_", self, (), {})
+
     def dist(self, other: Tensor, p: builtins.float = 2) -> Tensor:
         """The p-norm of the difference of two tensors, which broadcast."""
         return ops_spread_measures.dist(self, other, p)
@@ -1141,6 +1152,14 @@ class Tensor(TensorMethods, public=True):
     def erfc_(self) -> Tensor:
         """In-place `erfc`."""
         return inplace(ops_transcendental.erfc, "erfc_", self, (), {})
+
+    def erfinv(self) -> Tensor:
+        """The inverse of `erf` on [-1, 1]; NaN outside."""
+        return ops_special_functions.erfinv(self)
+
+    def erfinv_(self) -> Tensor:
+        """In-place `erfinv`."""
+        return inplace(ops_special_functions.erfinv, "erfinv_", self, (), {})
 
     def exp(self) -> Any:
         """e to the power of each element."""
@@ -1556,6 +1575,30 @@ class Tensor(TensorMethods, public=True):
         """In-place `hypot`."""
         return inplace(ops_transcendental.hypot, "hypot_", self, (other,), {})
 
+    def i0(self) -> Tensor:
+        """The modified Bessel function of the first kind of order 0."""
+        return ops_special_functions.i0(self)
+
+    def i0_(self) -> Tensor:
+        """In-place `i0`."""
+        return inplace(ops_special_functions.i0, "i0_", self, (), {})
+
+    def igamma(self, other: Tensor) -> Tensor:
+        """The regularised lower incomplete gamma function of order `input` up to `other`; both floating, not negative. No gradient by the order."""
+        return ops_special_functions.igamma(self, other)
+
+    def igamma_(self, other: Tensor) -> Tensor:
+        """In-place `igamma`."""
+        return inplace(ops_special_functions.igamma, "igamma_", self, (other,), {})
+
+    def igammac(self, other: Tensor) -> Tensor:
+        """1 - igamma, accurate where that is small."""
+        return ops_special_functions.igammac(self, other)
+
+    def igammac_(self, other: Tensor) -> Tensor:
+        """In-place `igammac`."""
+        return inplace(ops_special_functions.igammac, "igammac_", self, (other,), {})
+
     def index_add(self, dim: builtins.int, index: Tensor, source: Tensor, *, alpha: Any = 1) -> Tensor:
         """`input` with `alpha` times the slices of `source` added at the indices of a vector along an axis."""
         return ops_indexing.index_add(self, dim, index, source, alpha=alpha)
@@ -1684,6 +1727,14 @@ class Tensor(TensorMethods, public=True):
     def lerp_(self, end: Any, weight: Any) -> Tensor:
         """In-place `lerp`."""
         return inplace(ops_selection.lerp, "lerp_", self, (end, weight,), {})
+
+    def lgamma(self) -> Tensor:
+        """The logarithm of the magnitude of the gamma function; inf at 0, -1, -2 ..."""
+        return ops_special_functions.lgamma(self)
+
+    def lgamma_(self) -> Tensor:
+        """In-place `lgamma`."""
+        return inplace(ops_special_functions.lgamma, "lgamma_", self, (), {})
 
     def log(self) -> Any:
         """Natural logarithm of each element."""
@@ -2170,6 +2221,14 @@ class Tensor(TensorMethods, public=True):
         """Product of a matrix and a vector."""
         return ops_matmul.mv(self, vec)
 
+    def mvlgamma(self, p: builtins.int) -> Tensor:
+        """The logarithm of the multivariate gamma function of dimension p >= 1."""
+        return ops_special_functions.mvlgamma(self, p)
+
+    def mvlgamma_(self, p: builtins.int) -> Tensor:
+        """In-place `mvlgamma`."""
+        return inplace(ops_special_functions.mvlgamma, "mvlgamma_", self, (p,), {})
+
     def nan_to_num(self, nan: builtins.float | None = None, posinf: builtins.float | None = None, neginf: builtins.float | None = None) -> Tensor:
         """NaN and infinities replaced: by 0 and the largest and smallest number of the dtype unless others are given."""
         return ops_selection.nan_to_num(self, nan, posinf, neginf)
@@ -2291,6 +2350,14 @@ class Tensor(TensorMethods, public=True):
     def pinverse(self, rcond: builtins.float = 1e-15) -> Tensor:
         """`linalg.pinv`."""
         return ops_decompositions.pinverse(self, rcond)
+
+    def polygamma(self, n: builtins.int) -> Tensor:
+        """The n-th derivative of `digamma`."""
+        return ops_special_functions.polygamma_method(self, n)
+
+    def polygamma_(self, n: builtins.int) -> Tensor:
+        """In-place `polygamma`."""
+        return inplace(ops_special_functions.polygamma_method, "polygamma_", self, (n,), {})
 
     def positive(self) -> Tensor:
         """The tensor itself. RuntimeError for truth values."""

@@ -91,6 +91,10 @@ LOGADDEXP2_BACK_XY = ops_transcendental.logaddexp2.reserve("bbbbb", (True, True)
 XLOGY_BACK_X = ops_transcendental.xlogy.reserve("bbbb", (True, False))
 XLOGY_BACK_Y = ops_transcendental.xlogy.reserve("bbbb", (False, True))
 XLOGY_BACK_XY = ops_transcendental.xlogy.reserve("bbbbb", (True, True))
+SPECIAL_XLOG1PY_BACK_X = ops_transcendental.special_xlog1py.reserve("bbbb", (True, False))
+SPECIAL_XLOG1PY_BACK_Y = ops_transcendental.special_xlog1py.reserve("bbbb", (False, True))
+SPECIAL_XLOG1PY_BACK_XY = ops_transcendental.special_xlog1py.reserve("bbbbb", (True, True))
+SPECIAL_ENTR_BACK_X = ops_transcendental.special_entr.reserve("bbb", (True,))
 DEG2RAD_BACK_X = ops_transcendental.deg2rad.reserve("bb", (True,))
 RAD2DEG_BACK_X = ops_transcendental.rad2deg.reserve("bb", (True,))
 SINC_BACK_X = ops_transcendental.sinc.reserve("bbb", (True,))
@@ -1158,6 +1162,56 @@ class XlogyBackward0(FastNode):
         gy = empty(m.shape, m.dtype)
         m.k[XLOGY_BACK_XY](grad, a, b, gx, gy)
         return gx, gy
+
+
+class SpecialXlog1pyBackward0(FastNode):
+    __slots__ = ('c0', 'c1', 'e0', 'e1', 's0', 's1',)
+    arity = 2
+    op = ops_transcendental.special_xlog1py
+    kept = ('s0', 's1', )
+
+    def apply(self, grad: Any, keep: bool) -> Any:
+        a = self.s0
+        b = self.s1
+        if a is RELEASED:
+            second_time()
+        if self.epoch != versions.WRITES:
+            self.check()
+        if not keep:
+            self.s0 = self.s1 = RELEASED
+        m = self.meta
+        if self.e1 is None:
+            gx = grad if getrefcount(grad) <= ALONE else empty(m.shape, m.dtype)
+            m.k[SPECIAL_XLOG1PY_BACK_X](grad, a, b, gx)
+            return gx, None
+        if self.e0 is None:
+            gy = grad if getrefcount(grad) <= ALONE else empty(m.shape, m.dtype)
+            m.k[SPECIAL_XLOG1PY_BACK_Y](grad, a, b, gy)
+            return None, gy
+        gx = grad if getrefcount(grad) <= ALONE else empty(m.shape, m.dtype)
+        gy = empty(m.shape, m.dtype)
+        m.k[SPECIAL_XLOG1PY_BACK_XY](grad, a, b, gx, gy)
+        return gx, gy
+
+
+class SpecialEntrBackward0(FastNode):
+    __slots__ = ('e0', 's0',)
+    arity = 1
+    op = ops_transcendental.special_entr
+    kept = ('s0', )
+
+    def apply(self, grad: Any, keep: bool) -> Any:
+        a = self.s0
+        if a is RELEASED:
+            second_time()
+        if self.epoch != versions.WRITES:
+            self.check()
+        if not keep:
+            self.s0 = RELEASED
+        m = self.meta
+        gx = grad if getrefcount(grad) <= ALONE else empty(m.shape, m.dtype)
+        m.k[SPECIAL_ENTR_BACK_X](grad, a, gx)
+        return gx
 
 
 class Deg2RadBackward0(FastNode):

@@ -34,6 +34,8 @@ def leaf(array: Array, requires_grad: bool = False) -> Tensor:
     if modes.SPECIAL and modes.LOCAL.inference:
         own_rare(result).inference = True
     if requires_grad:
+        if requires_grad is not True:
+            raise TypeError(f"argument 'requires_grad' must be bool, not {type(requires_grad).__name__}")
         if not result.meta.kind.is_floating_point:
             raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients")
         result.requires_grad_()

@@ -149,7 +149,7 @@ def rand(*size: Any, generator: Any = None, dtype: Dtype | None = None, device: 
     """Uniform numbers in [0, 1); `rand(2, 3)` or `rand((2, 3))`."""
     check_device(device)
     shape, kind = sizes("rand", size, named), native("rand", dtype)
-    draws.check_floating("check_uniform_bounds", dtype or float32)
+    draws.check_floating("check_uniform_bounds", dtype_argument("rand", dtype) or float32)
     return leaf(seen("uniform", draws.uniform_array(shape, kind, draws.stream_of(generator)), generator), requires_grad)
 
 
@@ -158,7 +158,7 @@ def randn(*size: Any, generator: Any = None, dtype: Dtype | None = None, device:
     """Normal numbers of mean 0 and variance 1; `randn(2, 3)` or `randn((2, 3))`."""
     check_device(device)
     shape, kind = sizes("randn", size, named), native("randn", dtype)
-    draws.check_floating("normal_kernel_cpu", dtype or float32)
+    draws.check_floating("normal_kernel_cpu", dtype_argument("randn", dtype) or float32)
     return leaf(seen("normal", draws.normal_array(shape, kind, draws.stream_of(generator)), generator), requires_grad)
 
 
@@ -237,7 +237,7 @@ def normal(mean: Any = 0.0, std: Any = 1.0, size: Any = None, *, generator: Any 
     stream = draws.stream_of(generator)
     if size is not None:
         draws.check_std(std)
-        draws.check_floating("normal_kernel_cpu", dtype or float32)
+        draws.check_floating("normal_kernel_cpu", dtype_argument("randn", dtype) or float32)
         found = draws.normal_array(parse_shape((size,), "normal"), native("normal", dtype), stream, float(mean), float(std))
         return leaf(seen("normal", found, generator, float(mean), float(std)), requires_grad)
     tensor = mean if isinstance(mean, TensorBase) else std

@@ -33,8 +33,11 @@ class Variable(metaclass=_VariableType):
 
     _execution_engine = Engine()
 
-    def __new__(cls, data: Any = None, requires_grad: bool = False, volatile: bool = False) -> Any:
-        """The tensor over the memory of `data`. TypeError for what is no tensor."""
+    def __new__(cls, data: Any = None, requires_grad: bool = False, volatile: bool = False, _grad_fn: Any = None) -> Any:
+        """The tensor over the memory of `data`. TypeError for what is no tensor, RuntimeError for a `_grad_fn`."""
+        if _grad_fn is not None:
+            raise RuntimeError("_grad_fn argument to legacy Variable constructor is no longer supported.  Instead, please invoke your _grad_fn to "
+                               "produce a variable with it as the _grad_fn.")  # fmt: skip
         if data is None:
             data = empty(0)
         if not isinstance(data, TensorBase):
