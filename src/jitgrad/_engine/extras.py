@@ -25,8 +25,8 @@ class NodeExtras:
     changed; `metadata` is the user's.
     """
 
-    __slots__ = ("__weakref__", "_guard", "accumulated", "after", "before", "duals", "metadata", "origin", "packed", "parent", "retain",
-                 "seals", "tensor", "traceback")  # fmt: skip
+    __slots__ = ("__weakref__", "_guard", "accumulated", "after", "before", "detached", "duals", "metadata", "origin", "packed", "parent",
+                 "retain", "seals", "tensor", "traceback")  # fmt: skip
 
     def __init__(self) -> None:
         self.before: OrderedDict[int, Hook] = OrderedDict()
@@ -41,6 +41,7 @@ class NodeExtras:
         self.parent: Any = None  # the node that was running then
         self.seals: dict[str, int] = {}  # checksums of the saved values, taken in anomaly mode
         self.origin: Any = None  # of a twin with unpacked values, the node itself
+        self.detached = False  # whether the tensor that this was the history of was cut off in place
         self._guard: tuple[int, Any] = (0, None)
 
     def guard(self) -> Any:

@@ -50,6 +50,21 @@ def bump(version: Version) -> None:
         version.history.append(WRITES)
 
 
+def detach(edge: Any) -> None:
+    """Note that a tensor was cut off its history in place: what saved it is not to be used any more. No write, but looked for as one."""
+    global WRITES
+    edge._extras().detached = True
+    with _GUARD:
+        WRITES = WRITES + 1
+
+
+def check_attached(edge: Any) -> None:
+    """RuntimeError if the tensor that was saved, and had this edge, was cut off it in place."""
+    if edge is not None and edge.rare is not None and edge.rare.detached:
+        raise RuntimeError("Trying to use a saved tensor that has been detached in-place, i.e. with .detach_()."
+                           "This is not supported, please use out-of-place `.detach()` instead")  # fmt: skip
+
+
 def bump_all(versions: Iterable[Version]) -> None:
     """Count one write to each of several storages, made together."""
     global WRITES

@@ -281,6 +281,8 @@ def seed(output: Any, grad: Any, index: int, batched: bool) -> Any:
         return wrap(np.ones(meta.shape, meta.dtype))
     if not isinstance(grad, TensorBase):
         raise TypeError(f"gradients can be either Tensors or None, but got {type(grad).__name__}")
+    if grad.meta is meta and not batched:
+        return grad
     check_shape(grad, meta, index, batched)
     return grad if grad.meta.dtype == meta.dtype else grad.to(meta.kind)  # type: ignore[attr-defined]
 

@@ -54,6 +54,8 @@ class FastNode(SlotFields, Node):
             array = getattr(self, slot)
             if array is None or array is RELEASED:
                 continue
+            if slot != "r":
+                versions.check_attached(getattr(self, "e" + slot[1]))
             counter = self.counter(slot)
             if counter is not None and counter.last > self.epoch:
                 maker = self if slot == "r" else getattr(self, "e" + slot[1])

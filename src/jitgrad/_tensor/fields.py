@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import copy
 import functools
-from typing import Any
+import math
+from typing import Any, Final
 
 import numpy as np
 
@@ -99,29 +100,73 @@ class Fields:
         return self
 
 
+# torch's names for what a node saved, where the op's own are others; and what torch saves of arguments that are always the same here
+_ALIASES: Final = {
+    "AsStridedBackward0": {"stride": "steps", "storage_offset": "start"}, "FlipBackward0": {"dims": "dim"},
+    "LinalgVectorNormBackward0": {"ord": "order"}, "MaxBackward0": {"indices": "index"}, "MinBackward0": {"indices": "index"},
+    "NativeLayerNormBackward0": {"input": "self", "result1": "mean", "result2": "rstd"}, "NllLossBackward0": {"total_weight": "total"},
+    "PermuteBackward0": {"dims": "dim"}, "SliceBackward0": {"end": "stop"}, "SortBackward0": {"indices": "index"},
+    "TopkBackward0": {"indices": "index"},
+}  # fmt: skip
+_ALWAYS: Final[dict[str, dict[str, Any]]] = {
+    "AddBackward0": {"alpha": 1}, "EluBackward0": {"input_scale": 1}, "EmbeddingBackward0": {"scale_grad_by_freq": False, "sparse": False},
+    "GatherBackward0": {"sparse_grad": False}, "LogitBackward0": {"eps": None}, "SubBackward0": {"alpha": 1},
+}  # fmt: skip
+
+
+def statics_of(node: Any) -> dict[str, Any]:
+    """Saved values that are no tensors, under torch's names."""
+    name = type(node).__name__
+    found: dict[str, Any] = _ALWAYS.get(name, {}) | node.static_values()
+    found |= {theirs: found[own] for theirs, own in _ALIASES.get(name, {}).items() if own in found}
+    if name in ("MeanBackward0", "SumBackward0"):
+        found["self_sym_sizes"] = node.edges()[0].meta.shape
+    if name in ("MeanBackward0", "MeanBackward1"):
+        found["self_sym_numel"] = math.prod(found["self_sym_sizes"])
+    return found
+
+
 class Shown:
     """A node that the user has seen."""
 
     __slots__ = ()
 
     def __getattr__(self: Any, name: str) -> Any:
-        if name.startswith(RAW):
-            own = self.saved_names().get(name[len(RAW) :])
-            if own is not None:
-                return SavedTensor(self, lambda: self.get_saved(own), lambda value: self.put_saved(own, value), lambda: self.saved_tensor(own))
-        elif name.startswith(SAVED):
-            own = self.saved_names().get(name[len(SAVED) :])
-            if own is not None:
-                return self.saved_tensor(own)
-            statics = self.static_values()
+        raw = name.startswith(RAW)
+        if raw or name.startswith(SAVED):
+            theirs, own = name[len(RAW if raw else SAVED) :], self.saved_names()
+            if theirs == "indices" and "key" in self.static_values():
+                return indices_of(self, raw)
+            if theirs not in own:
+                theirs = _ALIASES.get(type(self).__name__, {}).get(theirs, theirs)
+            if theirs in own:
+                return raw_of(self, own[theirs]) if raw else self.saved_tensor(own[theirs])
+            statics = {} if raw else statics_of(self)
             if name[len(SAVED) :] in statics:
                 return statics[name[len(SAVED) :]]
         raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
 
     def __dir__(self: Any) -> list[str]:
         names = self.saved_names()
-        public = ["_input_metadata", "_sequence_nr", "_set_sequence_nr", "metadata", "name", "next_functions", "register_hook", "register_prehook"]
-        return sorted([*public, *(SAVED + name for name in (*names, *self.static_values())), *(RAW + name for name in names)])
+        public = ["_input_metadata", "_register_hook_dict", "_sequence_nr", "_set_sequence_nr", "metadata", "name", "next_functions",
+                  "register_hook", "register_prehook", "requires_grad"]  # fmt: skip
+        return sorted([*public, *(SAVED + name for name in (*names, *statics_of(self))), *(RAW + name for name in names)])
+
+
+def raw_of(node: Any, own: str) -> SavedTensor:
+    """A saved value before it is unpacked."""
+    return SavedTensor(node, lambda: node.get_saved(own), lambda value: node.put_saved(own, value), lambda: node.saved_tensor(own))
+
+
+def indices_of(node: Any, raw: bool) -> tuple[Any, ...]:
+    """The index tensors in brackets up to the last one, None where an axis has none. They stay in the key; hooks on them do nothing."""
+    if node.get_saved("indices") is RELEASED:
+        raise RuntimeError(SECOND_TIME)
+    key = list(node.static_values()["key"])
+    while key and key[-1] is None:
+        key.pop()
+    found = [None if index is None else wrap(index) for index in key]
+    return tuple([SavedTensor(node, lambda x=x: x, lambda value: None, lambda x=x: x) for x in found] if raw else found)
 
 
 @functools.cache

@@ -13,7 +13,7 @@ import numpy as np
 from .._core.hooks import RemovableHandle
 from .._core.meta import meta_of
 from .._core.shapes import Size
-from .._engine import hooks, modes
+from .._engine import hooks, modes, versions
 from .._engine.node import LEAF, target
 from .._engine.shown import show
 from .._ops.views import memory_of, window
@@ -184,6 +184,10 @@ class TensorMethods(MemoryMethods):
         held = self._grad_slot()
         if self.rare is not None:
             self.rare.dual = None
+        if self.fn is not None and self.fn.number != LEAF:
+            versions.detach(self.fn)
+        if type(self.fn) is AccumulateGrad:
+            self.fn.grad = None  # what a graph made before still sends here is lost
         self.fn = None
         self._set_grad_slot(held)
         return self

@@ -38,7 +38,7 @@ def second_time() -> None:
 def short_name(node: Node) -> str:
     """What torch's messages call a node: `Mul` for MulBackward0, `Pow1` for PowBackward1."""
     head, _, digit = node.name().rpartition("Backward")
-    return head + ("" if digit == "0" else digit)
+    return node.name() if digit == "s" else head + ("" if digit == "0" else digit)
 
 
 def modified(epoch: int, counter: Version, array: Array, maker: Any, own: bool = False) -> RuntimeError:
@@ -94,6 +94,9 @@ def fit_array(grad: Array, meta: Meta, node: Node, index: int) -> Array:
     return grad
 
 
+_BY_HAND: Final = frozenset(("CopyBackwards", "CopySlices", "NotImplemented"))  # nodes that torch wrote by hand have another kind of name
+
+
 class Recorded(Fields, Node):
     """What all recorded nodes share: edges, saved values, the check of versions, release."""
 
@@ -104,6 +107,10 @@ class Recorded(Fields, Node):
     gathered: list[Any]
     metas: tuple[Meta, ...]  # of the outputs, where there are several
     statics: tuple[Any, ...]
+
+    def name(self) -> str:
+        kind = type(self).__name__
+        return kind if kind not in _BY_HAND else "torch::autograd::" + kind
 
     def edges(self) -> Sequence[Node | None]:
         return self._edges
@@ -124,7 +131,11 @@ class Recorded(Fields, Node):
     def check(self, saved: dict[str, Any]) -> None:
         """Something was written since; was it one of ours?"""
         for place, (name, array) in zip(self._counters, saved.items(), strict=True):
-            if place is None or type(array) is Packed:
+            if type(array) is Packed:
+                continue
+            if place is not SELF:
+                versions.check_attached(self.edge_of_saved(name))
+            if place is None:
                 continue
             edge = self if place is SELF else place
             counter = edge if type(edge) is Version else edge.vc

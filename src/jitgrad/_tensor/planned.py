@@ -52,6 +52,7 @@ class PlannedNode(SlotFields, Node):
         for slot in self.kept:
             array = getattr(self, slot)
             if array is not None and array is not RELEASED:
+                versions.check_attached(getattr(self, "e" + slot[1]))
                 counter = self.counter(slot)
                 if counter is not None and counter.last > self.epoch:
                     maker = getattr(self, "e" + slot[1])

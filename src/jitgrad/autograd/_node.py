@@ -22,6 +22,17 @@ from ._refusals import with_guards
 __all__ = ["BackwardCFunction"]
 
 
+def around(array: Any, like: Any) -> Any:
+    """A tensor around a gradient that the engine has fitted to an output."""
+    if not like.plain:
+        return wrap(array)
+    t = TensorBase.kind()
+    t.array = array
+    t.meta = like
+    t.fn = t.vc = t.rare = None
+    return t
+
+
 class BackwardCFunction(Node):
     """What `grad_fn` is for the output of a custom Function `F`; its class is called `FBackward`.
 
@@ -92,7 +103,7 @@ class BackwardCFunction(Node):
         if keep is not True and keep is not False:
             return self._forward_cls.backward(self.ctx, grad, *(() if keep is None else (keep, *more)))
         if grad is TOKEN:
-            grads = [None if array is None else wrap(array) for array in self.gathered]
+            grads = [None if array is None else around(array, like) for array, like in zip(self.gathered, self.likes, strict=True)]
             self.gathered = [None] * self.outputs
         elif self.meta.plain:
             t = TensorBase.kind()

@@ -16,7 +16,7 @@ from .._tensor.inplace import adopt
 from .._tensor.views import creation_refusal, edge_of, wrap_view
 from ._context import FunctionCtx
 
-__all__ = ["link_all", "unlink_all"]
+__all__ = ["link_all", "link_new", "unlink_all"]
 
 
 def tensors_of(given: Any, refusal: str) -> tuple[Any, ...]:
@@ -100,6 +100,20 @@ def check_returned(dirty: tuple[Any, ...], outputs: tuple[Any, ...]) -> None:
     if not all(among(tensor, outputs) for tensor in dirty):
         raise RuntimeError("Some elements marked as dirty during the forward method were not returned as output. The inputs that are modified "
                            "inplace must all be outputs of the Function.")  # fmt: skip
+
+
+def link_new(node: Any, inputs: tuple[Any, ...], outputs: tuple[Any, ...]) -> bool:
+    """Make `node` the history of outputs that are all new float32 or float64 tensors; where one is not, leave it to `link_all`, and say so."""
+    for x in outputs:
+        if not isinstance(x, TensorBase) or x.rare is not None or x.fn is not None or among(x, inputs):
+            return False
+    count = node.outputs = len(outputs)
+    node.gathered = [None] * count
+    node.likes = [x.meta for x in outputs]
+    for index, x in enumerate(outputs):
+        x.fn = edge = node if count == 1 else Port(node, index, x.meta)
+        edge.vc = x.vc
+    return True
 
 
 def link_all(node: Any, ctx: FunctionCtx, inputs: tuple[Any, ...], outputs: tuple[Any, ...]) -> list[Any]:

@@ -20,7 +20,7 @@ from .._tensor.base import TensorBase
 from .._tensor.views import edge_of
 from ._context import FunctionCtx
 from ._node import BackwardCFunction
-from ._outputs import among, link_all, unlink_all
+from ._outputs import among, link_all, link_new, unlink_all
 from ._refusals import note_inputs, once_differentiable, stores_attributes
 
 if TYPE_CHECKING:
@@ -238,7 +238,8 @@ class Function(metaclass=FunctionMeta):
         outputs = output if type(output) is tuple else (output,)
         node.vc = None
         node.meta = next((x.meta for x in outputs if isinstance(x, TensorBase)), None)  # type: ignore[assignment]
-        done = link_all(node, ctx, args, outputs)
+        special = ctx.dirty_tensors is not None or ctx.non_differentiable is not None or ctx._is_pure_view
+        done = outputs if not special and link_new(node, args, outputs) else link_all(node, ctx, args, outputs)
         if ctx.to_save is not None:
             ctx._keep(node)
         ctx._hide_outputs(done, node)
