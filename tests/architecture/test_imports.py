@@ -15,12 +15,13 @@ LATE_INSIDE = {  # modules of ours that import numba at their top, so that they 
     "src/jitgrad/_kernels/maps.py",
     "src/jitgrad/_kernels/memory.py",
     "src/jitgrad/_kernels/registry.py",
+    "src/jitgrad/_kernels/tiling.py",
     "src/jitgrad/_kernels/user.py",
     "src/jitgrad/cli/info.py",
     "src/jitgrad/compiler/version.py",
 }
-# Modules of `_kernels` that may use what lies behind numba's public API; the store asks for llvmlite's version only.
-DEEP = ("jit", "blas", "buffers", "philox", "program", "vector", "store")
+# Modules of `_kernels` that may use what lies behind numba's public API; the store asks for llvmlite's version only, `tiling` what the processor has.
+DEEP = ("jit", "blas", "buffers", "philox", "program", "tiles", "tiling", "vector", "store")
 
 
 def function_imports(path):

@@ -23,7 +23,7 @@ from pathlib import Path
 from .._core.settings import settings
 
 _PACKAGE = Path(__file__).parent
-_TOOLCHAIN = ("jit.py", "buffers.py", "blas.py", "philox.py", "program*.py", "opaque.py", "vector*.py", "vector*/*.py")
+_TOOLCHAIN = ("jit.py", "buffers.py", "blas.py", "philox.py", "program*.py", "tiles.py", "opaque.py", "vector*.py", "vector*/*.py")
 
 
 @functools.cache

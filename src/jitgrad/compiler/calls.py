@@ -7,6 +7,7 @@ import re
 from collections.abc import Sequence
 
 from .._expr import emit_body, param, substitute, var
+from .._kernels.tiling import in_tiles
 from .access import Place, place
 from .draw_calls import draw_lines
 from .expressions import Loop, Nested, spelled, type_of
@@ -14,6 +15,7 @@ from .kernel_calls import call_lines
 from .layout import Layout
 from .operations import Call, Collect, Draw, Gemm, Map, Reduce, Rowwise, Unsupported, Update, View
 from .schedule import Schedule, Sink
+from .tiled_calls import tiled_lines
 
 
 class Calls:
@@ -87,6 +89,12 @@ class Calls:
             pointer = self.layout.pointer(view.value)
             pointers.append(pointer if at == "0" else f"offset({pointer}, {at})")
         result = self.layout.pointer(out)
+        if not batch and in_tiles(m, n, k, out.dtype, bool(flag_b)):
+            scratch = f"at_{word}({self.layout.scratch(out, n * k * out.dtype.itemsize)})" if flag_b else ""
+            steps = (1, lda) if flag_a else (lda, 1)
+            for text in tiled_lines(self, (m, n, k), (pointers[0], *steps), (pointers[1], ldb), result, out.dtype.itemsize, scratch):
+                self.line(1, text)
+            return
         result = f"offset({result}, {at_c})" if at_c else result
         self.line(
             depth,

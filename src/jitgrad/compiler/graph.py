@@ -10,6 +10,7 @@ import numpy as np
 
 from .._expr import Expr, var
 from .._expr.interpret import evaluate
+from .._kernels.tiling import in_tiles
 from .operations import Check, Draw, Gemm, Map, Operation, Reduce, Shape, Source, Value, View, contiguous_strides
 
 # OpenBLAS multiplies small matrices by a transpose at a third of its speed (64x64 by 64x128: 28 us against 10), so that is copied first
@@ -150,7 +151,8 @@ class Graph:
         """A product; operands that BLAS can't read as they lie are copied first."""
         a, b = self.stored(a), self.stored(b)
         m, n, k = math.prod(a.shape[:-1]), b.shape[-1], a.shape[-1]
-        if len(b.shape) == 2 and b.strides[-1] != 1 and n > 1 and m >= SMALL_ROWS and m * n * k <= SMALL_PRODUCT:
+        small = m >= SMALL_ROWS and m * n * k <= SMALL_PRODUCT
+        if len(b.shape) == 2 and b.strides[-1] != 1 and n > 1 and small and not in_tiles(m, n, k, a.value.dtype, True):
             b = self.copy(b, name="turned")
         known = ("gemm", a, b)
         found = self._known.get(known)

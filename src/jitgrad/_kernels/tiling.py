@@ -1,0 +1,30 @@
+"""Which products a compiled step makes in tiles of its own (`tiles.py`) and which by BLAS."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any, Final
+
+SMALLEST: Final = 200_000  # multiplications; below that BLAS is as fast
+CACHE: Final = 1 << 20  # bytes of the second operand, which is read again and again and must stay in the second-level cache
+VECTOR: Final = 64  # bytes
+
+
+@functools.cache
+def _available() -> bool:
+    """Whether this machine has 512-bit vectors, and no BLAS that is better than OpenBLAS."""
+    import llvmlite.binding as llvm
+    import numba
+
+    from . import blas
+
+    if numba.config.CPU_NAME or numba.config.CPU_FEATURES:
+        return False
+    return bool(llvm.get_host_cpu_features().get("avx512f")) and (blas.LIBRARY is None or blas.LIBRARY.name != "MKL")
+
+
+def in_tiles(m: int, n: int, k: int, dtype: Any, turned: bool) -> bool:
+    """Whether [m, k] times [k, n] is made in tiles; `turned`: the second operand lies transposed."""
+    lanes = VECTOR // dtype.itemsize
+    fits = m % 4 == 0 and n % lanes == 0 and (not turned or k % lanes == 0)
+    return dtype.char in "fd" and fits and m * n * k >= SMALLEST and n * k * dtype.itemsize <= CACHE and _available()
