@@ -113,9 +113,14 @@ def check_tensors(name: str, **given: Any) -> None:
             raise TypeError(f"{name}(): argument '{key}' (position {place + 1}) must be Tensor, not {type(value).__name__}")
 
 
+def wraps(number: Any, kind: dtype) -> bool:
+    """Whether a number is a negative integer that an unsigned dtype takes as one modulo its size."""
+    return kind is uint8 and isinstance(number, int) and -255 <= number < 0
+
+
 def check_fits(number: Any, kind: dtype) -> None:
-    """A number written into an integer tensor must not overflow."""
-    if not is_tensor(number) and not kind.is_floating_point and not fits(number, kind):
+    """A number written into an integer tensor must not overflow; in an unsigned one a negative integer wraps."""
+    if not is_tensor(number) and not kind.is_floating_point and not fits(number, kind) and not wraps(number, kind):
         raise RuntimeError(f"value cannot be converted to type {_OVERFLOW_NAMES[kind]} without overflow")
 
 

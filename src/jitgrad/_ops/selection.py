@@ -155,7 +155,7 @@ def as_filling(name: str, value: Any, kind: dtype) -> Any:
         if not isinstance(value, NUMBERS):
             raise TypeError(f"{name}() received an invalid combination of arguments - got ({type(value).__name__})")
         check_fits(value, kind)
-        return value if kind.is_floating_point else bool(value) if kind is bool_ else int(value)
+        return value if kind.is_floating_point else bool(value) if kind is bool_ else int(value) % 256 if kind is uint8 else int(value)
     return value
 
 

@@ -14,7 +14,7 @@ from .base import ODD, TensorBase, wrap
 from .convert import NUMBER_TYPES
 from .creation import filled
 from .index_parse import Plan, parse_index
-from .inplace import check_overlap, check_writable, inplace, overlaps
+from .inplace import check_not_expanded, check_overlap, check_writable, inplace, overlaps
 from .views import edge_of
 
 Key = tuple[np.ndarray[Any, Any] | None, ...]
@@ -73,6 +73,7 @@ def assign(tensor: Any, index: Any, value: Any) -> None:
         write_by_key(target, key, value, False)
         return
     if not value.meta.shape:
+        check_not_expanded(target)
         target.fill_(value)
         return
     lead = value.ndim - len(plan.shape)

@@ -28,6 +28,7 @@ from .nodes import node_class
 from .views import creation_refusal, edge_of, rebase
 
 Function = Callable[..., Any]
+ALL_ALIKE: Final = ("fill_", "zero_")  # what is written is the same in all places, so they may be one
 
 
 def check_writable(tensor: Any, name: str) -> None:
@@ -36,9 +37,8 @@ def check_writable(tensor: Any, name: str) -> None:
     if rare is not None:
         if rare.inference and not modes.LOCAL.inference:
             raise RuntimeError(INFERENCE_WRITE)
-        if overlaps(tensor.array):
-            raise RuntimeError("unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
-                               "Please clone() the tensor before performing the operation.")  # fmt: skip
+        if name not in ALL_ALIKE:
+            check_not_expanded(tensor)
     if modes.SPECIAL and modes.LOCAL.before_write is not None:
         modes.LOCAL.before_write(tensor)
     if not modes.grad_enabled():
@@ -52,6 +52,13 @@ def check_writable(tensor: Any, name: str) -> None:
     if fn is not None and fn.number == LEAF:
         what = "a view of a leaf" if rare is not None and rare.base is not None else "a leaf"
         raise RuntimeError(f"{what} Variable that requires grad is being used in an in-place operation.")
+
+
+def check_not_expanded(tensor: Any) -> None:
+    """RuntimeError where two elements share a place."""
+    if overlaps(tensor.array):
+        raise RuntimeError("unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
+                           "Please clone() the tensor before performing the operation.")  # fmt: skip
 
 
 def overlaps(array: np.ndarray[Any, Any]) -> bool:
@@ -147,10 +154,8 @@ def store(tensor: Any, result: Any) -> None:
     inference = tensor.rare is not None and tensor.rare.inference
     if not inference:
         tensor._bump()
-    if not modes.grad_enabled():
-        return
     fn = result.fn
-    if fn is None:
+    if fn is None or not modes.grad_enabled() or not tensor.meta.kind.is_floating_point:
         return
     if result.meta.dtype != tensor.meta.dtype:
         fn = result.to(tensor.meta.kind).fn

@@ -46,7 +46,7 @@ def wrap_view(source: Any, array: Array, several: bool = False) -> Any:
 def edge_of(tensor: Any) -> Any:
     """The edge others record, brought up to date if the tensor is a view whose base was written to."""
     rare = tensor.rare
-    if rare is None or rare.base is None or rare.base.fn is None:
+    if rare is None or rare.base is None or (rare.base.fn is None and (tensor.fn is None or tensor.fn.number == LEAF)):
         return tensor.fn
     if tensor.vc.count != rare.seen:
         if rare.creation is not None:
@@ -166,9 +166,6 @@ class CopySlices(Recorded):
     __slots__ = ("geometry", "inner")
     geometry: Geometry
     inner: Any
-
-    def name(self) -> str:
-        return "torch::autograd::CopySlices"
 
     def pull(self, grads: list[Any]) -> list[Any]:
         full = self.geometry.fresh(grads[0])
