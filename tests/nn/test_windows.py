@@ -80,6 +80,15 @@ def test_by_hand(lib):
     assert F.pad(x, (2, 1), "circular").tolist() == [[[4, 8, 1, 2, 4, 8, 1]]]
 
 
+def test_pools_of_integers(lib):
+    F = lib.nn.functional
+    assert F.avg_pool1d(lib.tensor([[-1, -2, 5, 6]]), 2).tolist() == [[-1, 5]]
+    assert F.avg_pool2d(lib.tensor([[[-1, -2], [-4, -4]]]), 2).tolist() == [[[-2]]]
+    small = F.max_pool2d(lib.tensor([[[3, 1], [2, 0]]], dtype=lib.uint8), 2, 1, 1)
+    assert small.dtype is lib.uint8
+    assert small.tolist() == [[[3, 3, 1], [3, 3, 1], [2, 2, 0]]]
+
+
 def test_second_derivatives():
     x, w = (jitgrad.tensor(normal(size=shape), requires_grad=True) for shape in ((1, 2, 4, 4), (2, 1, 2, 2)))
     F = jitgrad.nn.functional
@@ -125,6 +134,18 @@ def test_refused(lib):
         (lambda: F.conv1d(ones(1, 3, 4), ones(1, 2, 1)), RuntimeError, r"Given groups=1, weight of size \[1, 2, 1\], expected input\[1, 3, 4\] to"),
         (lambda: F.conv1d(ones(1, 1, 2), ones(1, 1, 3)), RuntimeError, r"Calculated padded input size per channel: \(2\). Kernel size: \(3\)"),
         (lambda: F.conv2d(ones(3), ones(1, 1, 3, 3)), RuntimeError, r"Expected 3D \(unbatched\) or 4D \(batched\) input to conv2d"),
+        (lambda: F.conv1d(ones(1, 1, 4), ones(1, 1, 2), stride=-1), RuntimeError, "non-positive stride is not supported"),
+        (lambda: F.conv1d(ones(1, 1, 4), ones(1, 1, 2), dilation=0), RuntimeError, "dilation should be greater than zero"),
+        (lambda: F.conv1d(ones(1, 1, 4), ones(1, 1, 2), padding=-1), RuntimeError, "negative padding is not supported"),
+        (lambda: F.conv1d(ones(2, 2, 4), ones(2, 2, 2), groups=3), RuntimeError, "expected weight to be at least 3 at dimension 0"),
+        (lambda: F.conv1d(ones(1, 1, 4), ones(1, 2)), RuntimeError, "weight should have at least three dimensions"),
+        (lambda: F.conv1d(ones(1, 1, 4), ones(1, 1, 2), ones(3)), RuntimeError, "expected bias to be 1-dimensional with 1 elements"),
+        (lambda: F.max_pool2d(ones(1, 2, 5, 5), 2, padding=-1), RuntimeError, "pad must be non-negative"),
+        (lambda: F.max_pool2d(ones(2, 1, 9, 0), 1), RuntimeError, "tensor with optional 0 dim batch size for input, but got"),
+        (lambda: F.avg_pool2d(ones(1, 5, 5), 2, divisor_override=0), RuntimeError, "divisor must be not zero"),
+        (lambda: F.adaptive_avg_pool2d(ones(1, 2, 3, 4), ()), RuntimeError, "adaptive_avg_pool2d: output_size must be 2"),
+        (lambda: F.adaptive_avg_pool2d(ones(1, 1, 1), (-1, 0)), RuntimeError, "elements of output_size must be greater than or equal to 0"),
+        (lambda: F.adaptive_avg_pool2d(ones(2, 2), (2, 2)), ValueError, "Input dimension should be at least 3"),
         (lambda: F.max_pool2d(ones(1, 1, 2, 2), 3), RuntimeError, "Output size is too small"),
         (lambda: F.max_pool2d(ones(1, 1, 2, 2), 2, padding=2), RuntimeError, "pad should be at most half of effective kernel size"),
         (lambda: F.pad(ones(1, 3), (3, 0), "reflect"), RuntimeError, "Padding size should be less than the corresponding input dimension"),

@@ -36,7 +36,7 @@ def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None
             raise RuntimeError(f"bilinear(): input{number} size does not match weight size: got {given.size(-1)} but expected {weight.size(place)}")
     outputs, first, second = weight.shape
     half = input1.matmul(weight.permute(1, 0, 2).reshape(first, outputs * second)).reshape(*input1.shape[:-1], outputs, second)
-    result: Tensor = (half * input2.unsqueeze(-2)).sum(-1)
+    result: Tensor = (half * input2.unsqueeze(-2)).sum(-1, dtype=input1.dtype)
     return result if bias is None else result + bias
 
 
@@ -46,6 +46,10 @@ def rms_norm(input: Tensor, normalized_shape: Sequence[int], weight: Tensor | No
     `eps` is the dtype's own unless given. RuntimeError unless the input ends in that shape and the weight has it.
     """
     shape = tuple(normalized_shape)
+    if not shape:
+        raise RuntimeError(
+            "Expected normalized_shape to be at least 1-dimensional, i.e., containing at least one element, but got normalized_shape = []"
+        )
     if weight is not None and tuple(weight.shape) != shape:
         raise RuntimeError(
             f"Expected weight to be of same shape as normalized_shape, but got weight of shape {list(weight.shape)} and "

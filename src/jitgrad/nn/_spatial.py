@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from .._tensor import Tensor
-from ._windows import adaptive, avg_pool, conv, conv_transpose, max_pool
+from ._convolution import conv, conv_transpose
+from ._pools import adaptive, avg_pool, max_pool
 
 __all__ = [
     "adaptive_avg_pool1d",
