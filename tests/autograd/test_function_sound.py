@@ -129,3 +129,80 @@ def test_gradients_arrive_contiguous_and_writable(case, whole):
     got = x.grad if whole and value.backward() is None else torch.autograd.grad(value, x)[0]
     assert got.reshape(-1).tolist() == expected(range(6))
     assert seen == [(True, True, True)]
+
+
+# ---------------------------------------------------------------- intermediates on the context
+def keeps(ctx, x):
+    ctx.twice = twice = x * 2
+    ctx.save_for_backward(x)
+    return twice**2
+
+
+KEEPERS = {
+    "alone": lambda ctx, grad: 4 * ctx.twice * grad,
+    "beside x": lambda ctx, grad: 4 * ctx.twice * grad + 0 * ctx.saved_tensors[0],
+}
+
+
+@pytest.mark.parametrize("name", KEEPERS)
+def test_a_second_derivative_through_an_intermediate_is_refused(name):
+    """Right is 8; torch raises that nothing requires grad, or returns 0 without a word."""
+    x = leaf(torch, 3.0, dtype="float64")
+    made = function(torch, keeps, KEEPERS[name])
+    (first,) = torch.autograd.grad(made.apply(x), x, create_graph=True)
+    assert first.item() == 24.0
+    with pytest.raises(RuntimeError, match=r"MadeBackward can't be differentiated twice: ctx\.twice holds an intermediate"):
+        torch.autograd.grad(first, x)
+
+
+def test_a_first_derivative_through_an_intermediate(recwarn):
+    calls = []
+
+    def forward(ctx, x):
+        calls.append(None)
+        return keeps(ctx, x)
+
+    x = leaf(torch, 3.0)
+    made = function(torch, forward, KEEPERS["alone"])
+    made.apply(x).backward()
+    assert (x.grad.item(), len(calls)) == (24.0, 1)
+
+
+def test_a_constant_on_the_context_is_none_of_them():
+    """A mask depends on no input, so derivatives of any order are right."""
+
+    def forward(ctx, x):
+        ctx.mask = torch.bernoulli(torch.full((3,), 0.5, dtype=torch.float64))
+        ctx.save_for_backward(x)
+        return x * x * ctx.mask
+
+    x = torch.tensor([1.0, 2.0, 3.0], dtype=torch.float64, requires_grad=True)
+    made = function(torch, forward, lambda ctx, grad: 2 * ctx.saved_tensors[0] * grad * ctx.mask)
+    for _ in range(2):
+        y = made.apply(x)
+        mask = (y != 0).to(torch.float64)
+        state = torch.get_rng_state()
+        (first,) = torch.autograd.grad(y.sum(), x, create_graph=True)
+        assert torch.equal(torch.get_rng_state(), state)
+        assert torch.equal(torch.autograd.grad(first.sum(), x)[0], 2 * mask)
+
+
+def test_intermediates_of_setup_context():
+    made = type(torch.autograd.Function)("Made", (torch.autograd.Function,), {
+        "forward": staticmethod(lambda x: (x * 2) ** 2), "setup_context": staticmethod(lambda ctx, inputs, output: keeps(ctx, *inputs)),
+        "backward": staticmethod(KEEPERS["beside x"])})  # fmt: skip
+    x = leaf(torch, 3.0)
+    (first,) = torch.autograd.grad(made.apply(x), x, create_graph=True)
+    with pytest.raises(RuntimeError, match=r"ctx\.twice holds an intermediate"):
+        torch.autograd.grad(first, x)
+
+
+@pytest.mark.parametrize("way", ["backward", "grad"])
+def test_differentiating_once_only_is_refused_both_ways(way):
+    """x**2 times x: right is 18 at 3; torch's `autograd.grad` skips the refusing node and returns 6."""
+    backward = torch.autograd.function.once_differentiable(lambda ctx, grad: 6 * grad)
+    x = leaf(torch, 3.0, dtype="float64")
+    y = function(torch, lambda ctx, x: x**2, backward, "Squared").apply(x) * x
+    (first,) = torch.autograd.grad(y, x, create_graph=True)
+    with pytest.raises(RuntimeError, match="trying to differentiate twice a function that was marked with @once_differentiable: SquaredBackward"):
+        first.backward() if way == "backward" else torch.autograd.grad(first, x)

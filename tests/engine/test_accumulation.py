@@ -3,7 +3,7 @@
 import pytest
 
 import jitgrad
-from tests.libraries import leaf
+from tests.libraries import function, leaf
 
 
 def test_in_place_without_a_graph(lib):
@@ -120,3 +120,32 @@ def test_broadcast_operands_get_sums(lib):
     column, row = lib.ones(3, 1, requires_grad=True), lib.ones(4, requires_grad=True)
     (column * row).sum().backward()
     assert (column.grad.tolist(), row.grad.tolist()) == ([[4.0]] * 3, [3.0] * 4)
+
+
+def test_a_gradient_is_taken_over_where_nobody_else_sees_it(lib):
+    """The node's hook gets what has become `.grad`; a hook that keeps its gradient gets one of its own."""
+    x, kept = leaf(lib, 1.0, 2.0), []
+    accumulator = (x * 1).grad_fn.next_functions[0][0]
+    accumulator.register_prehook(lambda grads: (grads[0] * 2,))
+    accumulator.register_hook(lambda results, grads: kept.append(grads[0].data_ptr() == x.grad.data_ptr()))
+    (x * 3).sum().backward()
+    assert (kept, x.grad.tolist()) == ([True], [6.0, 6.0])
+    x, kept = leaf(lib, 1.0, 2.0), []
+    x.register_hook(kept.append)
+    (x * 3).sum().backward()
+    x.grad.zero_()
+    assert kept[0].tolist() == [3.0, 3.0]
+
+
+def test_a_function_hands_one_gradient_to_two_leaves(lib):
+    a, b = leaf(lib, 1.0, 2.0), leaf(lib, 3.0, 4.0)
+    both = function(lib, lambda ctx, x, y: x + y, lambda ctx, grad: (grad, grad))
+    (both.apply(a, b) * 5).sum().backward()
+    a.grad.zero_()
+    assert b.grad.tolist() == [5.0, 5.0]
+    a, b = leaf(lib, 1.0, 2.0), leaf(lib, 3.0, 4.0)
+    y = both.apply(a, b)
+    y.register_hook(lambda grad: None)
+    (y * 5).sum().backward()
+    b.grad.zero_()
+    assert a.grad.tolist() == [5.0, 5.0]

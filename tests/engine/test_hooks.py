@@ -1,5 +1,7 @@
 """Hooks of tensors, leaves and nodes: order, replacement, removal, interplay with retained gradients and in-place writes."""
 
+from collections import OrderedDict
+
 import pytest
 
 from tests.libraries import function, identity, leaf
@@ -269,3 +271,53 @@ def test_callbacks_at_the_end(lib):
     assert log == ["hook", ("end", 2.0)]
     with pytest.raises(RuntimeError, match="Final callbacks can only be installed during backward pass"):
         queue(print)
+
+
+def test_a_hook_after_accumulation_returns_nothing(lib):
+    x = leaf(lib, 1.0)
+    x.register_post_accumulate_grad_hook(lambda p: p.grad)
+    with pytest.raises(RuntimeError, match="Tensor post accumulate grad hooks should return None"):
+        (x * 2).sum().backward()
+
+
+def test_a_retained_gradient_follows_writes_to_a_view(lib):
+    x = leaf(lib, 1.0).clone()
+    x.retain_grad()
+    part = x[:]
+    part *= 2
+    x *= 2
+    x.sum().backward()
+    assert x.grad.tolist() == [1.0]
+
+
+def test_the_table_of_hooks(lib):
+    """`_backward_hooks` may be given; a tensor without gradient keeps a table that is never used."""
+    x, log = leaf(lib, 1.0), []
+    assert x._backward_hooks is None
+    x._backward_hooks = OrderedDict(one=lambda g: log.append(g.item()))
+    (x * 1).sum().backward()
+    assert log == [1.0]
+    x._backward_hooks = None
+    z = lib.ones(1)
+    z._backward_hooks = table = OrderedDict(one=lambda g: log.append("never"))
+    assert z._backward_hooks is table
+    (x * z).sum().backward()
+    assert log == [1.0]
+    z._backward_hooks = None
+    assert z._backward_hooks is None
+
+
+@pytest.mark.parametrize("name", ["_backward_hooks", "_grad_fn", "data", "requires_grad"])
+def test_attributes_that_stay(lib, name):
+    with pytest.raises(RuntimeError):
+        delattr(leaf(lib, 1.0), name)
+
+
+def test_a_table_for_a_node(lib):
+    x, log = leaf(lib, 1.0), []
+    y = x * 2
+    y._backward_hooks = OrderedDict()
+    y.grad_fn._register_hook_dict(y)
+    y._backward_hooks["one"] = lambda g: log.append(g.item())
+    y.sum().backward()
+    assert log[-1] == 1.0

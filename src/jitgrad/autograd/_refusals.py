@@ -87,9 +87,17 @@ def once_differentiable(fn: Callable[..., Any]) -> Callable[..., Any]:
 
 # ---- intermediates
 def stores_attributes(function: Any) -> bool:
-    """Whether a function's code assigns attributes, of a context perhaps."""
+    """Whether a function may assign attributes of the context, its first argument: its code does, or hands the context on."""
     code = getattr(function, "__code__", None)
-    return code is None or any(step.opname == "STORE_ATTR" for step in dis.get_instructions(code))
+    if code is None or not code.co_argcount or code.co_varnames[0] in code.co_cellvars:
+        return True
+    steps = [step for step in dis.get_instructions(code) if step.opname not in ("CACHE", "EXTENDED_ARG")]
+    for step, after in zip(steps, steps[1:], strict=False):
+        names = step.argval if isinstance(step.argval, tuple) else (step.argval,)
+        handed_on = step.opname.startswith("LOAD_FAST") and code.co_varnames[0] in names and not after.opname.startswith(("LOAD_ATTR", "LOAD_METHOD"))
+        if step.opname == "STORE_ATTR" or handed_on:
+            return True
+    return False
 
 
 def note_inputs(ctx: FunctionCtx, args: tuple[Any, ...]) -> None:
