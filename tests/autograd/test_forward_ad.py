@@ -597,3 +597,17 @@ def test_nothing_is_left_behind():
         fw.make_dual(jitgrad.ones(1), jitgrad.ones(1)) * 2
         raise ZeroDivisionError
     assert (modes.SPECIAL, modes.LOCAL.level) == (before, None)
+
+
+def test_where_no_tangent_can_go(lib, fw):
+    with fw.dual_level():
+        dual = fw.make_dual(lib.ones(2), lib.ones(2))
+        for call in (lambda: lib.add(dual, dual, out=lib.ones(2)), lambda: lib.add(lib.ones(2), lib.ones(2), out=dual)):
+            with pytest.raises(NotImplementedError, match="Trying to use forward AD with add_out that does not support it because it is an out="):
+                call()
+        with pytest.raises(RuntimeError, match="cannot resize variables that has a forward grad"):
+            dual.clone().resize_(3)
+        with pytest.raises(NotImplementedError, match="Trying to use forward AD with aten::floor_divide that does not support it"):
+            dual // 2
+        with pytest.raises(NotImplementedError, match="Trying to use forward AD with _unique2 that does not support it"):
+            dual.unique()

@@ -79,7 +79,7 @@ class Map:
         self.is_condition = is_condition(output) or (output.op == "var" and output.name in conditions)
         self._keep_result = keep_result
         self._explicit = explicit or {}
-        self._refuses = refuses
+        self.refuses = refuses
         self._recipes: dict[tuple[bool, ...], Recipe] = {}
         named = [name for name in inputs if name not in conditions] if edges is None else list(edges)
         self.width = len(named)
@@ -98,8 +98,8 @@ class Map:
     @functools.cached_property
     def partials(self) -> tuple[Expr, ...]:
         """The derivative by each differentiable input, over the inputs and `result`."""
-        if self._refuses:
-            raise RuntimeError(f"derivative for aten::{self._refuses} is not implemented")
+        if self.refuses:
+            raise RuntimeError(f"derivative for aten::{self.refuses} is not implemented")
         return tuple(self._partial(self.inputs[i]) for i in self.differentiable)
 
     def _partial(self, name: str) -> Expr:
@@ -110,7 +110,7 @@ class Map:
 
     @functools.cached_property
     def saves(self) -> tuple[tuple[str, ...], ...]:
-        if self._refuses:
+        if self.refuses:
             return ((),) * len(self.differentiable)
         order = (*self.inputs, RESULT)
         return tuple(tuple(name for name in order if name in free_variables(partial)) for partial in self.partials)

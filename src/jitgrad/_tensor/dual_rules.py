@@ -87,7 +87,7 @@ def pushed(found: Map, inputs: Tensors, params: tuple[Any, ...], tangents: Seque
     try:
         push = found.push(needs)
     except RuntimeError as error:  # a derivative that is declared missing
-        raise NotImplementedError(UNSUPPORTED.format(found.name)) from error
+        raise NotImplementedError(f"Trying to use forward AD with aten::{found.refuses} that does not support it.") from error
     named = dict(zip(found.inputs, inputs, strict=True)) | {"result": result}
     given = [tangents[place] for place, need in zip(found.differentiable, needs, strict=True) if need]
     tangent = invoke(push, (*given, *[named[name] for name in found.saved(needs)]), params)
@@ -125,7 +125,7 @@ def general(op: General, inputs: tuple[Any, ...], statics: tuple[Any, ...], tang
         results = invoke(op, inputs, statics)
         outs = results if isinstance(results, (tuple, list)) else (results,)
         if op.backward is None and places and any(out.meta.kind.is_floating_point for out in outs):
-            raise NotImplementedError(UNSUPPORTED.format(op.name.strip("_")))
+            raise NotImplementedError(UNSUPPORTED.format(op.name))
         return results, ()
     return transposed(lambda given: invoke(op, given, statics), inputs, tangents, lambda node: places)
 

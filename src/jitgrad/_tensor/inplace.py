@@ -236,6 +236,8 @@ def write_out(name: str, function: Function, args: tuple[Any, ...], named: dict[
     if modes.grad_enabled() and any(x.requires_grad for x in (*inputs, *targets)):
         raise RuntimeError(f"{name}(): functions with out=... arguments don't support automatic differentiation, but one of the arguments requires "
                            "grad.")  # fmt: skip
+    if has_tangent(*inputs, *targets):
+        raise NotImplementedError(f"Trying to use forward AD with {name}_out that does not support it because it is an out= function")
     result = function(*args, **named)
     results = result if isinstance(result, tuple) else (result,)
     if isinstance(result, tuple) is not isinstance(out, (tuple, list)) or len(results) != len(targets):
@@ -248,6 +250,13 @@ def write_out(name: str, function: Function, args: tuple[Any, ...], named: dict[
                 check_overlap(target, x)
         put_out(target, one)
     return out if not isinstance(result, tuple) else type(result)(targets) if type(result) is tuple else type(result)(*targets)
+
+
+def has_tangent(*tensors: Any) -> bool:
+    """Whether one of the tensors has a tangent at the innermost level of forward mode."""
+    if not modes.SPECIAL or modes.LOCAL.level is None:
+        return False
+    return any(modes.LOCAL.level.of(x) is not None for x in tensors)
 
 
 def put_out(target: Any, result: Any) -> None:

@@ -16,7 +16,7 @@ from .._ops.views import flat_memory, window
 from . import indexing
 from .base import TensorBase, settle, wrap
 from .convert import NUMBER_TYPES
-from .inplace import check_overlap, check_writable, inplace
+from .inplace import check_overlap, check_writable, has_tangent, inplace
 from .new_methods import NewMethods
 from .views import edge_of
 
@@ -86,6 +86,8 @@ class WriteMethods(NewMethods):
         check_sizes(shape)
         if self.fn is not None:
             raise RuntimeError("cannot resize variables that require grad")
+        if has_tangent(self):
+            raise RuntimeError("cannot resize variables that has a forward grad")
         if shape == self.meta.shape:
             return self
         count = math.prod(shape)

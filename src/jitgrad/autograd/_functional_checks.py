@@ -110,6 +110,8 @@ def filled(grads: Sequence[Any], like: Tensors, strict: bool, create_graph: bool
 
 def zeros_like(tensor: Any, requires_grad: bool = False) -> Any:
     """Zeros of the same shape and dtype, a leaf."""
+    if requires_grad and not tensor.meta.kind.is_floating_point:
+        raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients")
     return wrap(np.zeros(tensor.meta.shape, tensor.meta.dtype)).requires_grad_(requires_grad)
 
 
