@@ -1,5 +1,7 @@
 """`autograd.graph` and `Variable`: nodes, hooks over several gradients."""
 
+import warnings
+
 import pytest
 
 import jitgrad
@@ -67,3 +69,46 @@ def test_variable(lib):
     assert not isinstance(3, Variable)
     (x * 2).sum().backward()
     assert x.grad.tolist() == [2.0, 2.0]
+
+
+def test_the_abstract_node(lib):
+    node = lib.autograd.graph.Node
+    y = leaf(lib, 1.0).exp()
+    accumulator = y.grad_fn.next_functions[0][0]
+    for one in (y.grad_fn, accumulator):
+        assert isinstance(one, node)
+        assert issubclass(type(one), node)
+        assert node not in type(one).mro()
+    assert not any(isinstance(x, node) for x in (None, 1, node, type(y.grad_fn), y))
+    assert issubclass(lib.autograd.function.BackwardCFunction, node)
+    with pytest.raises(TypeError, match="abstract class Node"):
+        node()
+
+
+def test_a_hook_on_several_tensors_needs_their_gradients(lib):
+    x = leaf(lib, 1.0)
+    with pytest.raises(AssertionError, match="Expected gradient function to be set"):
+        lib.autograd.graph.register_multi_grad_hook((x, lib.ones(1)), print)
+    handle = lib.autograd.graph.register_multi_grad_hook((x, lib.ones(1)), print, mode="any")
+    assert type(handle).__name__ == "_MultiHandle"
+
+
+def test_anomaly_mode_notes_in_the_metadata(lib):
+    with lib.autograd.set_detect_anomaly(True):
+        x = leaf(lib, 1.0)
+        y = x.exp()
+        (first,) = lib.autograd.grad(y, x, create_graph=True)
+    assert list(y.grad_fn.metadata) == ["traceback_"]
+    assert any("test_graph" in line for line in y.grad_fn.metadata["traceback_"])
+    assert first.grad_fn.metadata["parent_"] is y.grad_fn
+
+
+def test_an_anomaly_where_warnings_are_errors(lib, capsys):
+    with lib.autograd.set_detect_anomaly(True), warnings.catch_warnings():
+        warnings.simplefilter("error")
+        a = leaf(lib, 1.0) + 1
+        b = a**2
+        a += 1
+        with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+            b.sum().backward()
+    assert "Error detected in PowBackward0" in capsys.readouterr().err

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dis
 import functools
+import itertools
 import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -92,7 +93,7 @@ def stores_attributes(function: Any) -> bool:
     if code is None or not code.co_argcount or code.co_varnames[0] in code.co_cellvars:
         return True
     steps = [step for step in dis.get_instructions(code) if step.opname not in ("CACHE", "EXTENDED_ARG")]
-    for step, after in zip(steps, steps[1:], strict=False):
+    for step, after in itertools.pairwise(steps):
         names = step.argval if isinstance(step.argval, tuple) else (step.argval,)
         handed_on = step.opname.startswith("LOAD_FAST") and code.co_varnames[0] in names and not after.opname.startswith(("LOAD_ATTR", "LOAD_METHOD"))
         if step.opname == "STORE_ATTR" or handed_on:

@@ -1,0 +1,143 @@
+"""`_saved_*` and `_raw_saved_*` of nodes: names, identity, what is left after the release."""
+
+import pytest
+
+from tests.libraries import leaf
+
+FIELDS = {
+    "index": (lambda lib, x: x[:, lib.tensor([0, 1])], {"self_sym_sizes": (2, 2)}),
+    "mean": (lambda lib, x: x.mean(), {"self_sym_sizes": (2, 2), "self_sym_numel": 4}),
+    "mean of rows": (lambda lib, x: x.mean(1), {"self_sym_numel": 4, "dim": (1,), "keepdim": False}),
+    "sum": (lambda lib, x: x.sum(), {"self_sym_sizes": (2, 2)}),
+    "permute": (lambda lib, x: x.permute(1, 0), {"dims": (1, 0)}),
+    "slice": (lambda lib, x: x[0:1], {"dim": 0, "start": 0, "end": 1, "step": 1}),
+    "add": (lambda lib, x: x + x, {"alpha": 1}),
+    "gather": (lambda lib, x: x.gather(0, lib.tensor([[0, 1]])), {"dim": 0, "sparse_grad": False}),
+    "as_strided": (lambda lib, x: x.as_strided((3,), (1,), 1), {"size": (3,), "stride": (1,), "storage_offset": 1}),
+    "norm": (lambda lib, x: lib.linalg.vector_norm(x), {"ord": 2, "keepdim": False}),
+    "logit": (lambda lib, x: lib.logit(x), {"eps": None}),
+    "elu": (lambda lib, x: lib.nn.functional.elu(x), {"input_scale": 1, "scale": 1}),
+}
+
+
+def matrix(lib):
+    return lib.tensor([[0.25, 0.5], [0.75, 0.5]], requires_grad=True)
+
+
+@pytest.mark.parametrize("name", FIELDS)
+def test_names(lib, name):
+    make, expected = FIELDS[name]
+    node = make(lib, matrix(lib)).grad_fn
+    for field, value in expected.items():
+        assert getattr(node, "_saved_" + field) == value
+        assert "_saved_" + field in dir(node)
+    with pytest.raises(AttributeError, match="object has no attribute '_saved_nothing'"):
+        node._saved_nothing
+
+
+def test_index_tensors(lib):
+    index = lib.tensor([0, 1])
+    y = matrix(lib)[:, index]
+    assert y.grad_fn._saved_indices[0] is None
+    assert y.grad_fn._saved_indices[1].tolist() == [0, 1]
+    nothing, raw = y.grad_fn._raw_saved_indices
+    with pytest.raises(RuntimeError, match="None is forbidden"):
+        nothing.register_hooks(lambda x: x, lambda x: x)
+    raw.register_hooks(lambda x: x, lambda x: x)
+    y.sum().backward()
+    with pytest.raises(RuntimeError, match="after they have already been freed"):
+        y.grad_fn._saved_indices
+
+
+def test_an_input_is_itself(lib):
+    a = leaf(lib, 1.0, 2.0)
+    b, constant = a * a, lib.ones(2)
+    c, d, e = a * b, a * constant, lib.exp(a)
+    assert c.grad_fn._saved_self is a
+    assert c.grad_fn._saved_other is b
+    assert d.grad_fn._saved_other is constant
+    assert e.grad_fn._saved_result is not e
+    assert e.grad_fn._saved_result.grad_fn is e.grad_fn
+    node = c.grad_fn
+    del b
+    assert node._saved_other.grad_fn is not None  # another tensor with the same history
+
+
+def test_raw(lib):
+    def pack(x):
+        return x
+
+    def unpack(x):
+        return x
+
+    a = leaf(lib, 2.0)
+    with lib.autograd.graph.saved_tensors_hooks(pack, unpack):
+        b = a**2
+    c = b.exp()
+    d = c**2
+    packed, result, plain = b.grad_fn._raw_saved_self, c.grad_fn._raw_saved_result, d.grad_fn._raw_saved_self
+    assert (packed.data is a, packed.unpack_hook is unpack) == (True, True)
+    assert (result.data is c, result.data.requires_grad, result.unpack_hook) == (False, False, None)
+    assert (plain.data is c, plain.unpack_hook) == (True, None)
+    assert isinstance(packed, lib.autograd.SavedTensor)
+    assert packed.unpack().tolist() == [2.0]
+    with pytest.raises(RuntimeError, match="Trying to create a SavedTensor object from Python is forbidden"):
+        lib.autograd.SavedTensor()
+
+
+@pytest.mark.parametrize("hooks", [(), (len,), (1, 1)])
+def test_what_register_hooks_takes(lib, hooks):
+    y = leaf(lib, 2.0).exp()
+    with pytest.raises(TypeError, match="incompatible function arguments"):
+        y.grad_fn._raw_saved_result.register_hooks(*hooks)
+
+
+def test_what_comes_back_is_another_tensor(lib):
+    """The version counter of what a hook returns is its own, not that of the tensor that was packed."""
+    a = leaf(lib, 1.0)
+    other = a.detach().clone()
+    with lib.autograd.graph.saved_tensors_hooks(lambda x: other, lambda x: x):
+        y = a.sin()
+    found = y.grad_fn._saved_self
+    assert found is not a
+    with lib.no_grad():
+        found.add_(1)
+    assert a._version == 0
+    with lib.autograd.graph.save_on_cpu():
+        y = a.sin()
+    assert y.grad_fn._saved_self is not a
+
+
+def test_a_saved_tensor_that_was_detached_in_place(lib):
+    x = leaf(lib, 1.0)
+    a = x.clone()
+    b, c, d = a.sin(), a.exp(), a * 3
+    a.detach_()
+    with pytest.raises(RuntimeError, match="Trying to use a saved tensor that has been detached in-place"):
+        b.sum().backward()
+    (c + d).sum().backward()  # the result is saved, or nothing
+    assert x.grad is not None
+
+
+def test_a_result_that_was_detached_in_place(lib):
+    x = leaf(lib, 1.0)
+    y = x.exp()
+    z = y * x
+    y.detach_()
+    with pytest.raises(RuntimeError, match="Trying to use a saved tensor that has been detached in-place"):
+        z.sum().backward()
+
+
+def test_detached_before_it_was_saved(lib):
+    x = leaf(lib, 2.0)
+    y = (x * 1).detach_()
+    (y * x).sum().backward()
+    assert x.grad.item() == 2.0
+
+
+def test_twice_through_brackets(lib):
+    for make in (lambda x: x[lib.tensor([0])], lambda x: x.index_put((lib.tensor([0]),), lib.ones(2))):
+        y = make(matrix(lib)).sum()
+        y.backward()
+        with pytest.raises(RuntimeError, match="second time"):
+            y.backward()
