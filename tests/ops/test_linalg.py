@@ -66,6 +66,55 @@ def test_gradients(name, array):
     check_gradient(lib, lambda a: getattr(lib.linalg, name)(a, *more), array)
 
 
+def test_matrix_functions(lib):
+    a, p = lib.tensor(SQUARE), lib.tensor(POSITIVE)
+    low = lib.linalg.cholesky(p)
+    same(lib.linalg.matrix_exp(a) @ lib.linalg.matrix_exp(-a), np.broadcast_to(np.eye(3), SQUARE.shape))
+    same(lib.matrix_exp(lib.tensor([[0.0, 30.0], [-30.0, 0.0]], dtype=lib.float64)), [[np.cos(30), np.sin(30)], [-np.sin(30), np.cos(30)]])
+    same(lib.linalg.cond(a), np.linalg.cond(SQUARE))
+    same(lib.linalg.cond(a, 1), np.linalg.cond(SQUARE, 1))
+    assert lib.linalg.cond(lib.ones(2, 2), 1).isinf()
+    same(p @ lib.cholesky_solve(a, low), SQUARE)
+    same(p @ lib.cholesky_inverse(low.mT, upper=True), np.broadcast_to(np.eye(3), SQUARE.shape))
+    found = lib.linalg.lstsq(lib.tensor(TALL), lib.tensor(TALL[:, :1]), driver="gelsd")
+    same(found.solution, np.linalg.lstsq(TALL, TALL[:, :1], rcond=None)[0])
+    assert found.rank.item() == 3
+    same(found.singular_values, np.linalg.svd(TALL, compute_uv=False))
+    cube = RANDOM.standard_normal((2, 3, 6))
+    same(lib.linalg.tensorinv(lib.tensor(cube)), np.linalg.tensorinv(cube))
+    same(lib.linalg.tensorsolve(lib.tensor(cube), lib.ones(2, 3, dtype=lib.float64)), np.linalg.tensorsolve(cube, np.ones((2, 3))))
+
+
+def test_distances_and_bounded_norms(lib):
+    x, y = lib.tensor(TALL), lib.tensor(TALL[:2] * 2)
+    for p in (0.0, 1.0, 2.0, 3.0, float("inf")):
+        same(lib.cdist(x, y, p), [[np.linalg.norm(a - b, p) for b in TALL[:2] * 2] for a in TALL])
+    scaled = lib.renorm(x, 2, 0, 1.0)
+    same(scaled.norm(dim=1), np.minimum(np.linalg.norm(TALL, axis=1), 1 / (1 + 1e-7 / np.linalg.norm(TALL, axis=1))))
+    with pytest.raises(RuntimeError, match="renorm: expected maxnorm to be >= 0 but got -1"):
+        lib.renorm(x, 2, 0, -1.0)
+    with pytest.raises(RuntimeError, match=r"X1 and X2 must have the same number of columns. X1: 3 X2: 4"):
+        lib.cdist(x, lib.ones(2, 4))
+
+
+def test_gradients_of_matrix_functions():
+    lib = pytest.importorskip("jitgrad")
+    check_gradient(lib, lib.linalg.matrix_exp, SQUARE)
+    check_gradient(lib, lib.linalg.cond, SQUARE)
+    check_gradient(lib, lambda a: lib.renorm(a, 3, 0, 1.0), TALL)
+    for p in (1.0, 2.0, 3.0):
+        check_gradient(lib, lambda a, b, p=p: lib.cdist(a, b, p), TALL, WIDE[:, :3] + 5)
+
+
+def test_the_largest_magnitude_of_one_number(monkeypatch):
+    """What NumPy makes of a 0-d array is no array, and a kernel reads the header of what it gets."""
+    norms = pytest.importorskip("jitgrad._ops.norms")
+    extreme, seen = norms.extreme, []
+    monkeypatch.setattr(norms, "extreme", lambda array, *rest: (seen.append(type(array)), extreme(np.asarray(array), *rest))[1])
+    assert norms.norm_of(np.array(-3.0), np.inf, (), False) == 3.0
+    assert seen == [np.ndarray]
+
+
 def test_gradients_of_factors():
     lib = pytest.importorskip("jitgrad")
     check_gradient(lib, lambda a: lib.linalg.cholesky(a @ a.mT), SQUARE)

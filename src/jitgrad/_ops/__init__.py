@@ -39,6 +39,7 @@ if TYPE_CHECKING:
         flat_indexing,
         joining,
         linear_systems,
+        matrix_functions,
         middles,
         normalization,
         norms,
@@ -68,6 +69,7 @@ else:
     flat_indexing = LateModule("jitgrad._ops.flat_indexing")
     joining = LateModule("jitgrad._ops.joining")
     linear_systems = LateModule("jitgrad._ops.linear_systems")
+    matrix_functions = LateModule("jitgrad._ops.matrix_functions")
     middles = LateModule("jitgrad._ops.middles")
     normalization = LateModule("jitgrad._ops.normalization")
     norms = LateModule("jitgrad._ops.norms")
@@ -107,6 +109,7 @@ __all__ = [
     "load_all",
     "losses",
     "matmul",
+    "matrix_functions",
     "middles",
     "normalization",
     "norms",

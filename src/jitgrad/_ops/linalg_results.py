@@ -132,3 +132,33 @@ class SvdResult(Printed, SingularParts):
 
     __slots__ = ()
     title = "linalg_svd"
+
+
+class LeastSquares(NamedTuple):
+    """The solution of a least squares problem and what else is known of it."""
+
+    solution: Any
+    residuals: Any
+    rank: Any
+    singular_values: Any
+
+
+class LstsqResult(Printed, LeastSquares):
+    """Of `linalg.lstsq`."""
+
+    __slots__ = ()
+    title = "linalg_lstsq"
+
+
+class SolutionMatrix(NamedTuple):
+    """The solution of a triangular system, and its matrix."""
+
+    solution: Any
+    cloned_coefficient: Any
+
+
+class TriangularResult(Printed, SolutionMatrix):
+    """Of `triangular_solve`."""
+
+    __slots__ = ()
+    title = "triangular_solve"

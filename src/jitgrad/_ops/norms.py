@@ -38,7 +38,7 @@ def norm_of(array: Array, order: float, dims: Shape, keepdim: bool) -> Array:
     if array.dtype == HALF:
         return norm_of(array.astype(SINGLE), order, dims, keepdim).astype(HALF)
     if math.isinf(order):
-        return extreme(np.abs(array), dims, keepdim, LARGEST if order > 0 else SMALLEST)
+        return extreme(np.asarray(np.abs(array)), dims, keepdim, LARGEST if order > 0 else SMALLEST)
     power = POWERS.get(order, POWER)
     numbers = (order,) if power.params else ()
     out = np.empty(kept_shape(array.shape, dims, keepdim), array.dtype)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from .._core.dtypes import bool_, default_dtype
+from .._core.shapes import wrap_dim
 from .axes import HALF, SINGLE
 from .kinds import Array, Tensor, composite, general
 from .norms import linalg_vector_norm
@@ -32,19 +33,19 @@ def dist_op(input: Array, other: Array, p: float) -> Array:
 def _(grad: Tensor, input: Tensor, other: Tensor, p: float) -> tuple[Tensor, Tensor]:
     away = input - other
     with_history = linalg_vector_norm(away, p)
-    back = norm_pull(grad, away, with_history, p)
+    back = norm_pull(grad, away, with_history, p, tuple(range(away.ndim)))
     return back, -back
 
 
-def norm_pull(grad: Tensor, x: Tensor, norm: Tensor, p: float) -> Tensor:
-    """The gradient of the p-norm of all elements."""
+def norm_pull(grad: Tensor, x: Tensor, norm: Tensor, p: float, dims: tuple[int, ...]) -> Tensor:
+    """The gradient of the p-norm along axes; `grad` and `norm` broadcast against `x`."""
     if p == 0:
         return x * 0 * grad
     if p == 1:
         return x.sign() * grad
     if math.isinf(p):
         mask = (x.abs() == norm) | x.isnan()
-        return x.sign() * ((grad / mask.sum()) * mask)
+        return x.sign() * ((grad / mask.sum(dims, keepdim=True)) * mask)
     if p == 2:
         return grad * (x / norm).masked_fill(norm == 0, 0)
     steep = x.sign() * x.abs().pow(p - 1)
@@ -58,6 +59,70 @@ def dist(input: Tensor, other: Tensor, p: float = 2) -> Tensor:
     if not away.meta.kind.is_floating_point:
         raise RuntimeError(f"norm(): input dtype should be either floating point or complex. Got {away.meta.kind.scalar_name} instead.")
     return dist_op(input.to(away.meta.kind), other.to(away.meta.kind), float(p))
+
+
+@general(node="CdistBackward0", saves=("x1", "x2", "result"), name="_cdist")
+def cdist_op(x1: Array, x2: Array, p: float) -> Array:
+    """(..., P, M) and (..., R, M) give (..., P, R)."""
+    away = np.abs(x1[..., :, None, :] - x2[..., None, :, :])
+    with np.errstate(all="ignore"):
+        if p == 0:
+            return np.asarray(np.count_nonzero(away, axis=-1), x1.dtype)
+        if math.isinf(p):
+            return np.asarray(away.max(-1, initial=0.0), x1.dtype)
+        return np.asarray((away**x1.dtype.type(p)).sum(-1) ** x1.dtype.type(1 / p), x1.dtype)
+
+
+@cdist_op.rule
+def _(grad: Tensor, x1: Tensor, x2: Tensor, p: float) -> tuple[Tensor, Tensor]:
+    away = x1.unsqueeze(-2) - x2.unsqueeze(-3)
+    back = norm_pull(grad.unsqueeze(-1), away, linalg_vector_norm(away, p, -1, True), p, (away.ndim - 1,))
+    return back.sum(-2), -back.sum(-3)
+
+
+@composite(method=False)
+def cdist(x1: Tensor, x2: Tensor, p: float = 2.0, compute_mode: Any = None) -> Tensor:
+    """The p-norms of the differences of all rows: (..., P, M) and (..., R, M) give (..., P, R); leading axes broadcast."""
+    for name, x in (("X1", x1), ("X2", x2)):
+        if x.ndim < 2:
+            raise RuntimeError(f"cdist only supports at least 2D tensors, {name} got: {x.ndim}D")
+        if not x.meta.kind.is_floating_point:
+            raise RuntimeError(f"cdist only supports floating-point dtypes, {name} got: {x.meta.kind.scalar_name}")
+    if x1.meta.shape[-1] != x2.meta.shape[-1]:
+        raise RuntimeError(f"X1 and X2 must have the same number of columns. X1: {x1.meta.shape[-1]} X2: {x2.meta.shape[-1]}")
+    if p < 0:
+        raise RuntimeError("cdist only supports non-negative p values")
+    return cdist_op(x1, x2, float(p))
+
+
+@general(node="RenormBackward0", saves=("input",), name="_renorm")
+def renorm_op(input: Array, p: float, dim: int, maxnorm: float) -> Array:
+    axes = tuple(axis for axis in range(input.ndim) if axis != dim)
+    norms = np.linalg.norm(np.moveaxis(input, dim, 0).reshape(input.shape[dim], -1).astype(np.float64), p, 1)
+    factor = np.where(norms > maxnorm, maxnorm / (norms + 1e-7), 1.0)
+    return np.asarray(input * np.expand_dims(factor, axes), input.dtype, order="C")
+
+
+@renorm_op.rule
+def _(grad: Tensor, input: Tensor, p: float, dim: int, maxnorm: float) -> Tensor:
+    axes = tuple(axis for axis in range(input.ndim) if axis != dim)
+    norms = linalg_vector_norm(input, p, axes, True)
+    large = norms > maxnorm
+    factor = (maxnorm / (norms + 1e-7)).masked_fill(large.logical_not(), 1.0)
+    slope = ((grad * input).sum(axes, keepdim=True) * (-maxnorm / (norms + 1e-7).square())).masked_fill(large.logical_not(), 0.0)
+    return grad * factor + norm_pull(slope, input, norms, p, axes)
+
+
+@composite(inplace="write")
+def renorm(input: Tensor, p: float, dim: int, maxnorm: float) -> Tensor:
+    """The slices along `dim`, those with a p-norm above `maxnorm` scaled down to it."""
+    if p <= 0:
+        raise RuntimeError("renorm: non-positive-norm not supported")
+    if maxnorm < 0:
+        raise RuntimeError(f"renorm: expected maxnorm to be >= 0 but got {maxnorm:g}")
+    if input.ndim < 2:
+        raise RuntimeError(f"renorm: input needs at least 2 dimensions, got {input.ndim} dimensions")
+    return renorm_op(input, float(p), wrap_dim(dim, input.ndim), float(maxnorm))
 
 
 # ---------------------------------------------------------------- covariances

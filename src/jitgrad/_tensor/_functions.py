@@ -28,6 +28,7 @@ from .._ops import joining as ops_joining
 from .._ops import linear_systems as ops_linear_systems
 from .._ops import losses as ops_losses
 from .._ops import matmul as ops_matmul
+from .._ops import matrix_functions as ops_matrix_functions
 from .._ops import middles as ops_middles
 from .._ops import normalization as ops_normalization
 from .._ops import norms as ops_norms
@@ -578,6 +579,11 @@ concat = cat
 concatenate = cat
 
 
+def cdist(x1: Tensor, x2: Tensor, p: builtins.float = 2.0, compute_mode: Any = None) -> Tensor:
+    """The p-norms of the differences of all rows: (..., P, M) and (..., R, M) give (..., P, R); leading axes broadcast."""
+    return ops_spread_measures.cdist(x1, x2, p, compute_mode)
+
+
 def ceil(input: Any, *, out: Any = None) -> Any:
     """Each element rounded up; the derivative is zero."""
     if out is not None:
@@ -614,6 +620,16 @@ def cholesky(input: Tensor, upper: builtins.bool = False, *, out: Any = None) ->
     if out is not None:
         return write_out("cholesky", cholesky, (input, upper,), {}, out)
     return ops_linear_systems.cholesky(input, upper)
+
+
+def cholesky_inverse(input: Tensor, upper: builtins.bool = False) -> Tensor:
+    """The inverse of A, whose Cholesky factor is the input."""
+    return ops_matrix_functions.cholesky_inverse(input, upper)
+
+
+def cholesky_solve(input: Tensor, input2: Tensor, upper: builtins.bool = False) -> Tensor:
+    """The X with A @ X = input, where `input2` is the Cholesky factor of A."""
+    return ops_matrix_functions.cholesky_solve(input, input2, upper)
 
 
 def chunk(input: Tensor, chunks: builtins.int, dim: builtins.int = 0) -> Any:
@@ -1590,6 +1606,11 @@ def linalg_cholesky_ex(A: Tensor, *, upper: builtins.bool = False, check_errors:
     return ops_linear_systems.linalg_cholesky_ex(A, upper=upper, check_errors=check_errors)
 
 
+def linalg_cond(A: Tensor, p: Any = None) -> Tensor:
+    """norm(A) * norm(inverse of A) for a norm of `linalg.matrix_norm`, by default 2; inf for a singular matrix."""
+    return ops_matrix_functions.linalg_cond(A, p)
+
+
 def linalg_cross(input: Tensor, other: Tensor, *, dim: builtins.int = -1) -> Tensor:
     """The vector at right angles to two vectors of length 3 along `dim`; the other axes broadcast."""
     return ops_vector_products.linalg_cross(input, other, dim=dim)
@@ -1623,6 +1644,19 @@ def linalg_inv(A: Tensor) -> Tensor:
 def linalg_inv_ex(A: Tensor, *, check_errors: builtins.bool = False) -> Any:
     """(inverse, info): `linalg.inv` that reports a singular matrix by an info other than 0, unless `check_errors`."""
     return ops_linear_systems.linalg_inv_ex(A, check_errors=check_errors)
+
+
+def linalg_lstsq(A: Tensor, B: Tensor, rcond: builtins.float | None = None, *, driver: str | None = None) -> Any:
+    """(solution, residuals, rank, singular_values) of the least squares problem A @ X = B: A (..., m, n), B (..., m, k) or a vector (m).
+
+    The solution of least norm, by the pseudo-inverse. Residuals and singular values as far as the LAPACK driver of that name gives them.
+    """
+    return ops_matrix_functions.linalg_lstsq(A, B, rcond, driver=driver)
+
+
+def linalg_matrix_exp(A: Tensor) -> Tensor:
+    """The exponential of a square matrix, or of each in a stack."""
+    return ops_matrix_functions.linalg_matrix_exp(A)
 
 
 def linalg_matrix_norm(A: Tensor, ord: Any = 'fro', dim: Any = (-2, -1), keepdim: builtins.bool = False, *, dtype: Any = None) -> Tensor:
@@ -1693,6 +1727,16 @@ def linalg_svd(A: Tensor, full_matrices: builtins.bool = True, *, driver: str | 
 def linalg_svdvals(A: Tensor, *, driver: str | None = None) -> Tensor:
     """The singular values of a matrix, or of each in a stack, descending."""
     return ops_decompositions.linalg_svdvals(A, driver=driver)
+
+
+def linalg_tensorinv(A: Tensor, ind: builtins.int = 2) -> Tensor:
+    """The inverse of a tensor as a matrix between its first `ind` axes and the rest."""
+    return ops_matrix_functions.linalg_tensorinv(A, ind)
+
+
+def linalg_tensorsolve(A: Tensor, B: Tensor, dims: Any = None) -> Tensor:
+    """The X with tensordot(A, X, X.ndim) = B; the axes of A in `dims` are moved to its end first."""
+    return ops_matrix_functions.linalg_tensorsolve(A, B, dims)
 
 
 def linalg_vander(x: Tensor, *, N: builtins.int | None = None) -> Tensor:
@@ -1931,6 +1975,11 @@ def matmul(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor:
     if out is not None:
         return write_out("matmul", matmul, (input, other,), {}, out)
     return ops_matmul.matmul(input, other)
+
+
+def matrix_exp(input: Tensor) -> Tensor:
+    """`linalg.matrix_exp`."""
+    return ops_matrix_functions.matrix_exp(input)
 
 
 def matrix_power(input: Tensor, n: builtins.int, *, out: Any = None) -> Tensor:
@@ -2371,6 +2420,16 @@ def remainder(input: Any, other: Any, *, out: Any = None) -> Any:
 def remainder_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     """In-place `remainder`."""
     return input.remainder_(*args, **kwargs)
+
+
+def renorm(input: Tensor, p: builtins.float, dim: builtins.int, maxnorm: builtins.float) -> Tensor:
+    """The slices along `dim`, those with a p-norm above `maxnorm` scaled down to it."""
+    return ops_spread_measures.renorm(input, p, dim, maxnorm)
+
+
+def renorm_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+    """In-place `renorm`."""
+    return input.renorm_(*args, **kwargs)
 
 
 def repeat_interleave(input: Tensor, repeats: Any = None, dim: builtins.int | None = None, *, output_size: builtins.int | None = None) -> Tensor:
@@ -2912,6 +2971,11 @@ def trapezoid(y: Tensor, x: Tensor | None = None, *, dx: Any = None, dim: builti
 trapz = trapezoid
 
 
+def triangular_solve(input: Tensor, A: Tensor, upper: builtins.bool = True, transpose: builtins.bool = False, unitriangular: builtins.bool = False) -> Any:
+    """(solution, cloned_coefficient) of A @ X = input for a triangular A, or of its transpose."""
+    return ops_matrix_functions.triangular_solve(input, A, upper, transpose, unitriangular)
+
+
 def tril(input: Tensor, diagonal: builtins.int = 0, *, out: Any = None) -> Tensor:
     """The lower triangle of each matrix, zero elsewhere."""
     if out is not None:
@@ -3166,12 +3230,15 @@ __all__ = [
     "bucketize",
     "cartesian_prod",
     "cat",
+    "cdist",
     "ceil",
     "ceil_",
     "celu",
     "celu_",
     "chain_matmul",
     "cholesky",
+    "cholesky_inverse",
+    "cholesky_solve",
     "chunk",
     "clamp",
     "clamp_",
@@ -3342,6 +3409,7 @@ __all__ = [
     "lgamma_",
     "linalg_cholesky",
     "linalg_cholesky_ex",
+    "linalg_cond",
     "linalg_cross",
     "linalg_det",
     "linalg_diagonal",
@@ -3349,6 +3417,8 @@ __all__ = [
     "linalg_eigvalsh",
     "linalg_inv",
     "linalg_inv_ex",
+    "linalg_lstsq",
+    "linalg_matrix_exp",
     "linalg_matrix_norm",
     "linalg_matrix_power",
     "linalg_matrix_rank",
@@ -3362,6 +3432,8 @@ __all__ = [
     "linalg_solve_triangular",
     "linalg_svd",
     "linalg_svdvals",
+    "linalg_tensorinv",
+    "linalg_tensorsolve",
     "linalg_vander",
     "linalg_vecdot",
     "linalg_vector_norm",
@@ -3399,6 +3471,7 @@ __all__ = [
     "masked_scatter_",
     "masked_select",
     "matmul",
+    "matrix_exp",
     "matrix_power",
     "max",
     "maximum",
@@ -3470,6 +3543,8 @@ __all__ = [
     "relu_",
     "remainder",
     "remainder_",
+    "renorm",
+    "renorm_",
     "repeat_interleave",
     "reshape",
     "roll",
@@ -3565,6 +3640,7 @@ __all__ = [
     "transpose_",
     "trapezoid",
     "trapz",
+    "triangular_solve",
     "tril",
     "tril_",
     "triu",

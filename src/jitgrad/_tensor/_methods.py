@@ -33,6 +33,7 @@ from .._ops import joining as ops_joining
 from .._ops import linear_systems as ops_linear_systems
 from .._ops import losses as ops_losses
 from .._ops import matmul as ops_matmul
+from .._ops import matrix_functions as ops_matrix_functions
 from .._ops import middles as ops_middles
 from .._ops import normalization as ops_normalization
 from .._ops import norms as ops_norms
@@ -757,6 +758,14 @@ class Tensor(TensorMethods, public=True):
     def cholesky(self, upper: builtins.bool = False) -> Tensor:
         """`linalg.cholesky`."""
         return ops_linear_systems.cholesky(self, upper)
+
+    def cholesky_inverse(self, upper: builtins.bool = False) -> Tensor:
+        """The inverse of A, whose Cholesky factor is the input."""
+        return ops_matrix_functions.cholesky_inverse(self, upper)
+
+    def cholesky_solve(self, input2: Tensor, upper: builtins.bool = False) -> Tensor:
+        """The X with A @ X = input, where `input2` is the Cholesky factor of A."""
+        return ops_matrix_functions.cholesky_solve(self, input2, upper)
 
     def chunk(self, chunks: builtins.int, dim: builtins.int = 0) -> Any:
         """At most `chunks` pieces of one length (the last may be shorter), as a tuple; views."""
@@ -2046,6 +2055,10 @@ class Tensor(TensorMethods, public=True):
     def __rmatmul__(self, other: Any) -> Any:
         return ops_matmul.matmul(other, self)
 
+    def matrix_exp(self) -> Tensor:
+        """`linalg.matrix_exp`."""
+        return ops_matrix_functions.matrix_exp(self)
+
     def matrix_power(self, n: builtins.int) -> Tensor:
         """`linalg.matrix_power`."""
         return ops_vector_products.matrix_power(self, n)
@@ -2556,6 +2569,14 @@ class Tensor(TensorMethods, public=True):
         return inplace(ops_rounding.remainder, "remainder_", self, (other,), {})
 
     __imod__ = remainder_
+
+    def renorm(self, p: builtins.float, dim: builtins.int, maxnorm: builtins.float) -> Tensor:
+        """The slices along `dim`, those with a p-norm above `maxnorm` scaled down to it."""
+        return ops_spread_measures.renorm(self, p, dim, maxnorm)
+
+    def renorm_(self, p: builtins.float, dim: builtins.int, maxnorm: builtins.float) -> Tensor:
+        """In-place `renorm`."""
+        return inplace(ops_spread_measures.renorm, "renorm_", self, (p, dim, maxnorm,), {})
 
     def repeat(self, *repeats: Any, **named: Any) -> Tensor:
         """Copies of the tensor beside each other: `repeats` times along each axis, new axes first."""
@@ -3109,6 +3130,10 @@ class Tensor(TensorMethods, public=True):
         return inplace_view(ops_shaping.transpose, "transpose_", self, (dim0, dim1,), {})
 
     swapdims_ = transpose_
+
+    def triangular_solve(self, A: Tensor, upper: builtins.bool = True, transpose: builtins.bool = False, unitriangular: builtins.bool = False) -> Any:
+        """(solution, cloned_coefficient) of A @ X = input for a triangular A, or of its transpose."""
+        return ops_matrix_functions.triangular_solve(self, A, upper, transpose, unitriangular)
 
     def tril(self, diagonal: builtins.int = 0) -> Tensor:
         """The lower triangle of each matrix, zero elsewhere."""

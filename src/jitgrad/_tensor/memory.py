@@ -198,7 +198,7 @@ class MemoryMethods(WriteMethods):
         """The tensor itself."""
         return self
 
-    conj_physical = resolve_conj = resolve_neg = conj
+    conj_physical = conj_physical_ = resolve_conj = resolve_neg = conj
 
 
 def real(input: Tensor) -> Tensor:
@@ -211,7 +211,7 @@ def imag(input: Tensor) -> Tensor:
     return input.imag
 
 
-conj = conj_physical = resolve_conj = resolve_neg = real
+conj = conj_physical = conj_physical_ = resolve_conj = resolve_neg = real
 
 
 def is_conj(input: Tensor) -> bool:
