@@ -85,3 +85,39 @@ def test_names_of_the_nodes_that_torch_wrote_by_hand(lib):
     y[0] = 3
     assert y.grad_fn.name() == "torch::autograd::CopySlices"
     assert "grad_fn=<CopySlices>" in repr(y)
+
+
+def test_the_shape_of_an_expanded_view_may_change_in_place(lib):
+    x = leaf(lib, 1.0, 2.0) * 1
+    rows = x.expand(3, 2)
+    rows.t_().unsqueeze_(0)
+    assert rows.shape == (1, 2, 3)
+    assert rows.stride() == (2, 1, 0)
+    with pytest.raises(
+        RuntimeError, match="more than one element of the written-to tensor refers to a single memory location"
+    ):
+        rows.exp_()
+
+
+def test_a_view_of_a_base_that_was_given_other_memory(lib):
+    x = leaf(lib, 1.0, 2.0, 3.0) * 1
+    view = x[1:]
+    x.data = lib.ones(3) * 5
+    view.mul_(2)
+    assert [x.tolist(), view.tolist()] == [[5, 5, 5], [4, 6]]
+    leaf_grad = lib.autograd.grad((x * lib.tensor([1.0, 10.0, 100.0])).sum(), x)[0]
+    assert leaf_grad.tolist() == [1, 10, 100]
+    assert view.grad_fn.name() == "AsStridedBackward0"
+
+
+@pytest.mark.parametrize("order", [("no_grad", "inference_mode"), ("inference_mode", "no_grad")])
+def test_inference_mode_is_what_a_view_of_a_view_is_refused_for(lib, order):
+    base = leaf(lib, 1.0, 2.0) * 1
+    with getattr(lib, order[0])():
+        first = base[:1]
+    with getattr(lib, order[1])():
+        second = first.view(-1)
+    with pytest.raises(
+        RuntimeError, match="A view was created in inference mode and is being modified inplace in normal mode"
+    ):
+        second.exp_()

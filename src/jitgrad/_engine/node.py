@@ -185,7 +185,7 @@ class Nowhere(Node):
     def accept(self, grad: Any, alone: bool) -> None:
         """Drop a gradient."""
 
-    def accept_tensor(self, grad: Any, create_graph: bool) -> None:
+    def accept_tensor(self, grad: Any, create_graph: bool, alone: bool = False) -> None:
         """Drop a gradient."""
 
 

@@ -28,7 +28,10 @@ from .nodes import node_class
 from .views import creation_refusal, edge_of, rebase
 
 Function = Callable[..., Any]
-ALL_ALIKE: Final = ("fill_", "zero_")  # what is written is the same in all places, so they may be one
+# What is written is the same in all places, so they may be one; or nothing is written, but to the tensor's shape.
+ALL_ALIKE: Final = frozenset(
+    ("as_strided_", "fill_", "set_", "squeeze_", "swapaxes_", "swapdims_", "t_", "transpose_", "unsqueeze_", "zero_")
+)
 
 
 def check_writable(tensor: Any, name: str) -> None:

@@ -15,6 +15,7 @@ import numpy as np
 from .._engine import anomaly, modes, versions
 from .._engine.hooks import move_retained
 from .._engine.node import LEAF, Node, Nowhere, Port, Undefined, next_number, target
+from .._ops.views import memory_of
 from .base import TensorBase, own_rare, version_of, wrap
 from .nodes import Recorded, short_name
 
@@ -32,14 +33,14 @@ def wrap_view(source: Any, array: Array, several: bool = False) -> Any:
     rare.base = of.base if of is not None and of.base is not None else source
     view.vc = version_of(source)
     rare.seen = view.vc.count
-    if of is not None and of.creation is not None:
-        rare.creation = of.creation
-    elif modes.LOCAL.inference:
+    if modes.LOCAL.inference or (of is not None and of.creation == "inference"):
         rare.creation = "inference"
     elif not modes.grad_enabled():
         rare.creation = "no_grad"
     elif several:
         rare.creation = "multi"
+    elif of is not None:
+        rare.creation = of.creation
     return view
 
 
@@ -105,13 +106,19 @@ def mark_inference(tensor: Any) -> Any:
     return tensor
 
 
+def place(array: Array) -> int:
+    """Where an array begins in its memory, in bytes."""
+    start: int = array.__array_interface__["data"][0]
+    return start - memory_of(array).__array_interface__["data"][0]
+
+
 class Geometry:
     """Where a view lies in its base: offset in bytes, shape and strides; on arrays that are laid out as the base is."""
 
     __slots__ = ("base_shape", "base_strides", "dtype", "offset", "shape", "strides")
 
     def __init__(self, view: Array, base: Array) -> None:
-        self.offset = view.__array_interface__["data"][0] - base.__array_interface__["data"][0]
+        self.offset = place(view) - place(base)
         self.shape, self.strides = view.shape, view.strides
         self.base_shape, self.base_strides, self.dtype = base.shape, base.strides, base.dtype
 
@@ -129,7 +136,13 @@ class Geometry:
         flat = full.base if full.base is not None else full
         while flat.base is not None:
             flat = flat.base
-        return np.ndarray(self.shape, self.dtype, flat, self.offset, self.strides)
+        try:
+            return np.ndarray(self.shape, self.dtype, flat, self.offset, self.strides)
+        except ValueError:  # the base was given other memory (`.data =`)
+            unit = self.dtype.itemsize
+            steps = [step // unit for step in self.strides]
+            raise RuntimeError(f"setStorage: sizes {list(self.shape)}, strides {steps}, storage offset {self.offset // unit}, and itemsize {unit} are "
+                               f"out of bounds for storage of size {flat.nbytes}") from None  # fmt: skip
 
     def spread(self, grad: Array) -> Array:
         """The transpose of taking the part: zeros with `grad` added at its places."""
