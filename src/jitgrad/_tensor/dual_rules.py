@@ -28,6 +28,27 @@ from .views import edge_of, mark_inference
 
 Tensors = Sequence[Any]
 MULTILINEAR: Final = frozenset(("_mm", "_bmm", "_mv", "_dot"))  # linear in each input: a term for each tangent
+
+
+def layer(op: Any, inputs: Sequence[Any], statics: Any, tangents: Sequence[Any], result: Any) -> Any:
+    """Of a linear layer: linear in the input and in the weight, and the bias is added."""
+    (_, x, w), (tb, tx, tw) = inputs, tangents
+    terms = [invoke(op, (None, tx, w), ()) if tx is not None else None, invoke(op, (None, x, tw), ()) if tw is not None else None]
+    terms.append(tb if tb is None or tb.meta.shape == result.meta.shape else tb.expand(result.meta.shape).clone())
+    there = [term for term in terms if term is not None]
+    return sum(there[1:], there[0])
+
+
+def normalized(op: Any, inputs: Sequence[Any], statics: tuple[Any, ...], tangents: Sequence[Any], result: Any) -> Any:
+    """Of softmax and its logarithm: the tangent less its mean under the probabilities."""
+    (t,) = tangents
+    if op.name == "_log_softmax":
+        return t - (result.exp() * t).sum(statics[0], keepdim=True)
+    return result * (t - (result * t).sum(statics[0], keepdim=True))
+
+
+# what the general way would do, in a tenth of the time; held to reverse mode by the same test
+WRITTEN: Final = {"_linear": layer, "_softmax": normalized, "_log_softmax": normalized}
 UNSUPPORTED: Final = (
     "Trying to use forward AD with {} that does not support it because it has not been implemented yet.\nPlease file an issue: its derivative is "
     "not declared."
@@ -114,12 +135,16 @@ def linear(op: Any, inputs: tuple[Any, ...], statics: tuple[Any, ...], tangents:
 
 # ---- general
 def general(op: General, inputs: tuple[Any, ...], statics: tuple[Any, ...], tangents: list[Any]) -> tuple[Any, Tensors]:
-    """By the op's terms where it is linear in each input, else by transposing its backward."""
+    """By the op's terms where it is linear in each input, by what is written for it, else by transposing its backward."""
     if op.name in MULTILINEAR:
         result = invoke(op, inputs, statics)
         terms = [invoke(op, (*inputs[:place], tangent, *inputs[place + 1 :]), statics)
                  for place, tangent in enumerate(tangents) if tangent is not None]  # fmt: skip
         return result, (sum(terms[1:], terms[0]),)
+    written = WRITTEN.get(op.name)
+    if written is not None:
+        result = invoke(op, inputs, statics)
+        return result, (written(op, inputs, statics, tangents, result),)
     places = range(len(inputs)) if op.variadic else op.differentiable
     if op.backward is None or all(tangents[place] is None for place in places):
         results = invoke(op, inputs, statics)

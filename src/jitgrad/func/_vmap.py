@@ -13,6 +13,7 @@ from typing import Any, NoReturn
 from .._ops import joining, views
 from .._tensor import Tensor
 from .._tensor.random import get_rng_state, set_rng_state
+from ._function_rules import VmapInfo, call_rule, function_of, moved
 from ._trees import Structure, flatten, spread, unflatten
 
 Function = Callable[..., Any]
@@ -78,6 +79,10 @@ def vmap(func: Function, in_dims: Any = 0, out_dims: Any = 0, randomness: str = 
         dims = dims_of(func, in_dims, args, leaves, structure)
         count = batch_size(leaves, dims)
         rng = Randomness(randomness)
+        function = function_of(func)
+        if function is not None and isinstance(out_dims, int):
+            info = VmapInfo(count, randomness)
+            return call_rule(function, args, dims, info, lambda x, dim: moved(x, dim, out_dims, count))
         results = []
         for place in range(max(count, 1)):
             sample = [sliced(x, dim, place, count) for x, dim in zip(leaves, dims, strict=True)]
