@@ -26,6 +26,7 @@ from jitgrad._engine.node import next_number
 from jitgrad._kernels.captures import changed
 from jitgrad._tensor.base import ODD, AccumulateGrad, TensorBase
 from jitgrad.compiler.entry import AGAIN, MISS
+from jitgrad.compiler.history import hooks_of
 
 empty = np.empty
 Tensor = TensorBase.kind
@@ -35,7 +36,7 @@ def make(version):
     kernel, table, numbers, lock, bumped = version.kernel, version.table, version.numbers, version.lock, version.bumped
     draw = version.draw
     renew, bump_all, failed, dropped = version.renew, versions.bump_all, version.failed, version.dropped
-    watched = version.guards.reads
+    watched, hooks = version.guards.reads, version.hooks
 '''
 
 
@@ -73,6 +74,7 @@ def entry_source(version: Any) -> str:
     tests = argument_tests(version)
     tests += [f"t{k}.array is not a{k} or t{k}.fn is not f{k}" for k in range(captured)]
     tests += [f"f{k}.rare is not h{k}" for k, (_, _, fn, _) in enumerate(version.captured) if fn is not None]
+    tests += [f"hooks_of(h{k}) != hooks[{k}]" for k, hooks in enumerate(version.hooks) if hooks is not None]
     tests += guard_tests(version)
     tests += version.grad_tests()
     text += (

@@ -7,9 +7,12 @@ taken over when the entry has said no. Lists and dictionaries of plain values ar
 
 from __future__ import annotations
 
+import random
 import types
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, Final
+
+import numpy as np
 
 from .._kernels.captures import Read, all_reads, plain_function
 from .._tensor.base import TensorBase
@@ -59,14 +62,17 @@ class Entry:
 class Held:
     """A container of plain values and other things: the former by value, the latter by identity."""
 
-    __slots__ = ("copy", "flat", "name", "value")
+    __slots__ = ("copy", "flat", "name", "options", "value")
 
-    def __init__(self, name: str, value: Any) -> None:
+    def __init__(self, name: str, value: Any, options: Any = None) -> None:
         self.name, self.value, self.copy = name, value, snapshot(value)
+        self.options = options  # a group of an optimizer, whose options these are
         self.flat = type(value) is list and not any(type(item) in (list, tuple, dict) for item in value)
 
     def holds(self) -> bool:
         """Whether it is what it was."""
+        if self.options is not None:
+            return same(self.copy, {key: value for key, value in self.options.items() if key != "params"})
         return same(self.copy, self.value)
 
 
@@ -105,21 +111,34 @@ class Guards:
         self.seen: set[int] = set()
         self.keep: list[Any] = []
         self.names: set[str] = {"training"}
-        self.instances: list[tuple[Any, str, set[str]]] = []
+        self.places: list[tuple[Any, str, set[str]]] = []  # dictionaries of objects, classes and modules, and the keys that are guarded
+        self.states: list[tuple[str, Callable[[], Any], Any]] = []  # what the run must leave as it was, whatever it is at later calls
+        self.refused = ""
+        self.groups: list[tuple[str, Any]] = []
         self.visit(function, getattr(function, "__name__", "function"))
         self.attributes()
+        self.state("Python's random numbers", random.getstate)
+        self.state("NumPy's random numbers", numpy_state)
+
+    def state(self, name: str, get: Callable[[], Any]) -> None:
+        """Note a state that a program would not change again."""
+        self.states.append((name, get, get()))
 
     def attributes(self) -> None:
-        """The attributes of all objects that some code names; what these hold may lead to more code and more objects."""
+        """The attributes of all objects, classes and modules that some code names; what these hold may lead to more code and more objects."""
         grown = True
         while grown:
             grown = False
-            for value, name, done in list(self.instances):
-                mapping = value.__dict__
+            for mapping, name, done in list(self.places):
                 for key in [key for key in mapping if key in self.names and key not in done]:
                     done.add(key)
                     self.entry(name, mapping, key)
                     grown = True
+            if "param_groups" in self.names:  # read by the function itself, and not by the optimizer alone
+                for name, group in self.groups:
+                    self.held.append(Held(name, {key: value for key, value in group.items() if key != "params"}, group))
+                    grown = True
+                self.groups = []
 
     def kernels(self, contracts: Iterable[Any]) -> None:
         """Guard what users' kernels read, and which functions they are."""
@@ -152,6 +171,9 @@ class Guards:
         for sized, count, name in self.sizes:
             if len(sized) != count:
                 return name
+        for name, get, before in self.states:
+            if get() != before:
+                return name
         return next((held.name for held in self.held if not held.holds()), "")
 
     # ---- what is reachable
@@ -159,18 +181,29 @@ class Guards:
         """Guard what an object holds."""
         if (
             type(value) in PLAIN
-            or isinstance(value, (TensorBase, type, types.ModuleType))
+            or isinstance(value, TensorBase)
             or id(value) in self.seen
             or len(self.seen) > _LIMIT
         ):
             return
         self.seen.add(id(value))
         self.keep.append(value)
-        if isinstance(value, types.MethodType):
+        if isinstance(value, types.ModuleType):
+            if value.__name__.partition(".")[0] not in _FOREIGN:
+                self.places.append((value.__dict__, name, set()))
+        elif isinstance(value, type):
+            self.classes(value, name)
+        elif isinstance(value, types.MethodType):
             self.visit(value.__self__, f"{name}.__self__")
             self.visit(value.__func__, name)
         elif (function := plain_function(value)) is not None:
             self.function(function, name)
+        elif isinstance(value, (np.random.Generator, random.Random)):
+            self.state(name, lambda: state_of(value))
+        elif hasattr(type(value), "__next__"):
+            self.refused = f"the iterator {name}, which gives something else each time"
+        elif hasattr(value, "last_epoch") and hasattr(value, "get_last_lr"):
+            self.scheduler(value, name)
         elif type(value) in (list, tuple):
             if type(value) is list:
                 self.held.append(Held(name, value))
@@ -198,7 +231,7 @@ class Guards:
         self.names |= names_of(function.__code__)
         scope = function.__globals__
         for key in sorted(names_of(function.__code__)):
-            if key in scope and not isinstance(scope[key], (types.ModuleType, type)):
+            if key in scope:
                 self.entry(f"{function.__module__}", scope, key)
         for key, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
             try:
@@ -209,6 +242,12 @@ class Guards:
             self.visit(value, key)
         for default in (*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()):
             self.visit(default, f"a default of {name}")
+
+    def classes(self, kind: type, name: str) -> None:
+        """The attributes of a class and of what it derives from, as far as some code names them."""
+        for base in kind.__mro__:
+            if base.__module__.partition(".")[0] not in _FOREIGN and id(base.__dict__) not in self.seen:
+                self.places.append((base.__dict__, name, {"__dict__", "__weakref__", "__doc__", "__module__"}))
 
     def instance(self, value: Any, name: str) -> None:
         """An object's attributes, as far as its methods name them; of a module also parameters, buffers and submodules."""
@@ -225,7 +264,10 @@ class Guards:
             if is_module
             else set()
         )
-        self.instances.append((value, name, private | tables))
+        self.places.append((mapping, name, private | tables))
+        if not is_module:
+            self.sizes.append((mapping, len(mapping), f"the attributes of {name}"))
+        self.classes(kind, name)
         if is_module:
             self.module(value, name)
         for method in methods:
@@ -247,17 +289,36 @@ class Guards:
                 for hook in table:
                     self.entry(f"{name}.{key}", table, hook)
 
+    def scheduler(self, value: Any, name: str) -> None:
+        """A function must not step it, since the program would not; the rates that it tells are those of the trace."""
+        self.state(f"{name} (step the scheduler outside)", lambda: value.last_epoch)
+        self.visit(value.optimizer, f"{name}.optimizer")
+        if "get_last_lr" in self.names:
+            self.entry(name, value.__dict__, "_last_lr")
+
     def optimizer(self, value: Any, name: str) -> None:
         """Groups and parameters by identity; options are read at each call."""
         self.sizes.append((value.param_groups, len(value.param_groups), f"{name}.param_groups"))
         for k, group in enumerate(value.param_groups):
             self.entries.append(Entry(f"{name}.param_groups", value.param_groups, k, group))
             self.held.append(Held(f"the parameters of {name}", group["params"]))
+            self.groups.append((f"the options of {name}", group))
         self.sizes += [
             (table, len(table), f"{name}.{key}")
             for key, table in value.__dict__.items()
             if key.endswith("_hooks") and "step" in key
         ]
+
+
+def numpy_state() -> Any:
+    """The state of NumPy's global generator."""
+    _, keys, place, *_ = np.random.get_state()
+    return bytes(keys), place
+
+
+def state_of(generator: Any) -> Any:
+    """The state of a generator of Python or NumPy."""
+    return generator.getstate() if isinstance(generator, random.Random) else generator.bit_generator.state
 
 
 def names_of(code: types.CodeType) -> set[str]:

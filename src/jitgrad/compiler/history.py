@@ -37,3 +37,13 @@ def is_done(fn: Any) -> bool:
     if getattr(fn, "number", 0) == 0 or saved:
         return False
     return any(edge is not None and is_done(edge) for edge in fn.edges())
+
+
+def hooks_of(rare: Any) -> Any:
+    """All hooks of a node, to be compared."""
+    if rare is None:
+        return None
+    tables = [tuple(table.values()) for table in (rare.before, rare.after, rare.accumulated)]
+    on_outputs = [(key, tuple(table.values())) for key, table in rare.tensor.items() if table]
+    retained = [(key, tuple(calls)) for key, calls in rare.retain.items() if calls]
+    return tables, on_outputs, retained

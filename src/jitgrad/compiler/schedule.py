@@ -96,6 +96,8 @@ class Schedule:
     def must_store(self) -> None:
         """Maps that are wanted, or read by what can't compute them on the way."""
         self.stored |= {value.number for value in self.wanted}
+        alive = {id(op) for op in self.operations}
+        self.stored |= {check.index.value.number for check in self.graph.checks if id(check.index.value.op) in alive}
         for op in self.operations:
             if isinstance(op, (Gemm, Collect, Update, Call, Rowwise)):
                 self.stored |= {view.value.number for view in op.reads}

@@ -66,6 +66,8 @@ class Compiled:
         self.calls = 0
         self.lock = threading.Lock()
         self.pending: threading.Thread | None = None
+        self.besides = 0  # calls of other threads that run eagerly at the moment
+        self.disturbed = False  # whether there was one during the trace
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call the program of the version used last, if it fits; see `find`."""
@@ -105,9 +107,10 @@ class Compiled:
         signature = self.signature(tensors, spec)
         if signature in self.eager or modes.SPECIAL or not modes.grad_enabled():
             return self.function(*args, **kwargs)
-        if not self.lock.acquire(blocking=False):
-            return self.function(*args, **kwargs)
+        if (self.pending is not None and self.pending.is_alive()) or not self.lock.acquire(blocking=False):
+            return self.beside(args, kwargs)
         try:
+            self.disturbed = self.besides > 0
             guards = Guards(self.function)
             tracer = Tracer(tensors)
             with tracer:
@@ -118,6 +121,8 @@ class Compiled:
                 )
             why = tracer.broken
             guards.kernels(tracer.contracts.values())
+            if not why and guards.refused:
+                why = f"it reads {guards.refused}"
             if not why and (changed := guards.changed()):
                 why = f"the function changes {changed}"
             if not why:
@@ -127,11 +132,20 @@ class Compiled:
                     why = str(unsupported)
                 except Exception as error:  # a fault of the compiler must not be one of the program
                     why = f"the compiler failed with {type(error).__name__}: {error}"
-            if why:
+            if why and not self.disturbed:  # else what another thread wrote may be the reason: the next call will tell
                 self.give_up(signature, why)
             return result
         finally:
             self.lock.release()
+
+    def beside(self, args: Any, kwargs: Any) -> Any:
+        """A call while another thread traces or compiles."""
+        self.disturbed = True
+        self.besides += 1
+        try:
+            return self.function(*args, **kwargs)
+        finally:
+            self.besides -= 1
 
     def again(self, args: Any, kwargs: Any) -> Callable[..., Any]:
         """The function of the tensors alone, everything else as in this call."""
@@ -158,10 +172,17 @@ class Compiled:
         version = Version(f"step_{name.strip('_') or 'x'}", tracer, tensors, result, guards, spec, derivative)
         version.plain_arguments = len(tensors) if spec == ((tuple), *_plain(len(tensors))) else -1
         if self.background:
-            self.pending = threading.Thread(target=self.finish, args=(version,), daemon=True)
+            self.pending = threading.Thread(target=self.later, args=(version, self.signature(tensors, spec)), daemon=True)
             self.pending.start()
         else:
             self.finish(version)
+
+    def later(self, version: Version, signature: Any) -> None:
+        """Compile a version in a thread of its own."""
+        try:
+            self.finish(version)
+        except Exception as error:
+            self.give_up(signature, f"the compiler failed with {type(error).__name__}: {error}")
 
     def finish(self, version: Version) -> None:
         """Compile a version and let it be used."""

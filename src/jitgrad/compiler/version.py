@@ -20,7 +20,7 @@ from . import entry
 from .derivative import Derivative
 from .entry import FAILED
 from .guards import Guards
-from .history import Done, is_done
+from .history import Done, hooks_of, is_done
 from .operations import Source, Unsupported, View
 from .program import Program
 from .trace import Tracer
@@ -77,6 +77,7 @@ class Version:
         for tensor in [source.tensor for source in self.sources]:
             if tensor.fn is not None and type(tensor.fn) is not AccumulateGrad:
                 raise Unsupported("a tensor from outside has a history of its own")
+        self.note_histories()
         self.writes = self.writes_of(tracer)
         self.kernel: Callable[..., int] = lambda *_: -1
         self.numbers = np.zeros(max(len(self.program.numbers), 1))
@@ -88,6 +89,12 @@ class Version:
         self.hyper_last: list[Any] = [None] * len(self.hyper)
         self.read_hyper()
         self.grad_arrays: list[Any] = []
+
+    def note_histories(self) -> None:
+        """Edges and hooks as the trace saw them: when memory moves, these have to be the same."""
+        fns = [source.tensor.fn for source in self.sources]
+        self.histories = [(fn, None if fn is None else fn.rare) for fn in fns]
+        self.hooks = [None if fn is None else hooks_of(fn.rare) for fn in fns]
 
     def writes_of(self, tracer: Tracer) -> list[tuple[Source, int]]:
         """How often each tensor from outside was written; all of it must have been seen by the tracer."""
@@ -222,7 +229,7 @@ class Version:
             if node.grad is not None and node.grad.meta is source.tensor.meta:
                 source.tensor = node.grad
         self.captured = [
-            (t, t.array, t.fn, None if t.fn is None else t.fn.rare) for t in (source.tensor for source in self.sources)
+            (source.tensor, source.tensor.array, *rest) for source, rest in zip(self.sources, self.histories, strict=True)
         ]
         self.guard_entries = [(item.holder, item.value) for item in self.guards.entries]
         self.guard_sizes = [sized for sized, _, _ in self.guards.sizes]

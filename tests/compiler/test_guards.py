@@ -1,0 +1,404 @@
+"""What a compiled function notices: everything it reads besides its arguments, and everything it would not do again."""
+
+import random
+import threading
+import types
+import warnings
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+import jitgrad as torch
+from jitgrad import nn, optim
+from jitgrad.nn import functional as F
+from jitgrad.utils.checkpoint import checkpoint
+from tests.compiler import settings_of_test as settings
+from tests.compiler.steps import Trainer, assert_same, classes
+
+
+class Config:
+    scale = 2.0
+
+    def __init__(self):
+        self.shift = 1.0
+
+    @property
+    def double(self):
+        return self.scale * 2
+
+    @staticmethod
+    def helper(x):
+        return x + 1
+
+
+class Derived(Config):
+    pass
+
+
+@dataclass
+class Numbers:
+    value: float = 1.0
+
+
+def test_modules_classes_and_objects_are_read_again(monkeypatch):
+    config, space, numbers = Derived(), types.SimpleNamespace(a=1.0), Numbers()
+
+    def helper(x):
+        return x * settings.RATE * settings.Scales.inner * config.scale + config.shift + config.double + space.a + numbers.value + Derived.helper(x)
+
+    def step(x):
+        return helper(x)
+
+    compiled = torch.compile(step, limit=20)
+    changes = [
+        (settings, "RATE", 5.0), (settings.Scales, "inner", 7.0), (Config, "scale", 11.0), (config, "shift", 13.0), (space, "a", 17.0),
+        (numbers, "value", 19.0), (Config, "helper", staticmethod(lambda x: x + 100)), (config, "scale", 23.0),
+    ]  # fmt: skip
+    x = torch.ones(2)
+    for place, name, value in [(None, "", 0), *changes]:
+        if place is not None:
+            monkeypatch.setattr(place, name, value, raising=False)
+        for _ in range(2):
+            assert compiled(x).tolist() == step(x).tolist()
+    assert compiled.history == []
+    assert len(compiled.versions) == 1 + len(changes)
+
+
+# ---------------------------------------------------------------- what the function would have to do again
+def stepping():
+    torch.manual_seed(0)
+    model = nn.Linear(3, 2)
+    return model, optim.SGD(model.parameters(), lr=0.1)
+
+
+def train(model, optimizer, x):
+    optimizer.zero_grad()
+    loss = model(x).pow(2).mean()
+    loss.backward()
+    optimizer.step()
+    return loss
+
+
+def scheduler_inside():
+    model, optimizer = stepping()
+    schedule = optim.lr_scheduler.StepLR(optimizer, 1, 0.5)
+
+    def step(x):
+        loss = train(model, optimizer, x)
+        schedule.step()
+        return loss
+
+    return model, step
+
+
+def rates_written():
+    model, optimizer = stepping()
+
+    def step(x):
+        loss = train(model, optimizer, x)
+        for group in optimizer.param_groups:
+            group["lr"] *= 0.9
+        return loss
+
+    return model, step
+
+
+def iterator():
+    model, optimizer = stepping()
+    data = iter([torch.ones(4, 3) * k for k in range(1, 9)])
+    return model, lambda x: train(model, optimizer, next(data))
+
+
+def numpy_generator():
+    model, optimizer = stepping()
+    rng = np.random.default_rng(0)
+    return model, lambda x: train(model, optimizer, x * float(rng.random()))
+
+
+def python_random():
+    model, optimizer = stepping()
+    rng = random.Random(0)
+    return model, lambda x: train(model, optimizer, x * rng.random())
+
+
+def appended():
+    model, optimizer = stepping()
+    losses = []
+
+    def step(x):
+        losses.append(train(model, optimizer, x).detach())
+        return losses[-1] * len(losses)
+
+    return model, step
+
+
+def nonlocal_count():
+    model, optimizer = stepping()
+    count = 0
+
+    def step(x):
+        nonlocal count
+        count += 1
+        return train(model, optimizer, x * count)
+
+    return model, step
+
+
+class Counting(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.inner, self.calls = nn.Linear(3, 2), 0
+
+    def forward(self, x):
+        self.calls += 1
+        return self.inner(x) * self.calls
+
+
+class Keeping(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.inner = nn.Linear(3, 2)
+
+    def forward(self, x):
+        self.last = self.inner(x)
+        return self.last
+
+
+def module_of(kind):
+    def make():
+        torch.manual_seed(0)
+        model = kind()
+        optimizer = optim.SGD(model.parameters(), lr=0.1)
+        return model, lambda x: train(model, optimizer, x)
+
+    return make
+
+
+CHANGING = {
+    "scheduler": (scheduler_inside, "step the scheduler outside"), "rates": (rates_written, "the options of optimizer"),
+    "iterator": (iterator, "the iterator data"), "numpy": (numpy_generator, "rng"), "python": (python_random, "rng"),
+    "append": (appended, "losses"), "nonlocal": (nonlocal_count, "count"), "module counts": (module_of(Counting), "calls"),
+    "module keeps": (module_of(Keeping), "attributes of model"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CHANGING)
+def test_what_changes_python_objects_runs_eagerly_and_is_named(name):
+    make, words = CHANGING[name]
+    (model, inner), (other, eager) = make(), make()
+    step, x = torch.compile(inner), torch.ones(4, 3)
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        for _ in range(4):
+            np.testing.assert_allclose(step(x).item(), eager(x).item(), rtol=1e-6)
+    assert [words in str(warning.message) for warning in seen] == [True]
+    assert_same(model, other)
+
+
+@pytest.mark.parametrize("read", ["scheduler", "groups"])
+def test_rates_that_the_function_reads_itself_are_guarded(read):
+    def make():
+        model, optimizer = stepping()
+        schedule = optim.lr_scheduler.StepLR(optimizer, 1, 0.5)
+        if read == "scheduler":
+            return schedule, lambda x: train(model, optimizer, x) * schedule.get_last_lr()[0]
+        return schedule, lambda x: train(model, optimizer, x) * optimizer.param_groups[0]["lr"]
+
+    (schedule, inner), (other, eager) = make(), make()
+    step, x = torch.compile(inner), torch.ones(4, 3)
+    for _ in range(4):
+        np.testing.assert_allclose(step(x).item(), eager(x).item(), rtol=1e-6)
+        schedule.step(), other.step()
+    assert step.history == []
+
+
+# ---------------------------------------------------------------- modules, parameters, hooks, gradients
+def both(change, undo=None, calls=2, make=Trainer):
+    """A trainer compiled and one eager, before a change, after it, and after it is undone."""
+    compiled, eager = make(), make()
+    step, (x, y) = torch.compile(compiled.step), classes()
+    for action in (None, change, undo):
+        if action is not None:
+            action(compiled), action(eager)
+        for _ in range(calls):
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                a, b = step(x, y), eager.step(x, y)
+            np.testing.assert_allclose(a.item(), b.item(), rtol=2e-6)
+            assert_same(compiled.model, eager.model, 2e-6)
+    return step
+
+
+def test_a_frozen_parameter():
+    step = both(lambda t: t.model[0].weight.requires_grad_(False), lambda t: t.model[0].weight.requires_grad_(True))
+    assert step.history == []
+
+
+def test_a_layer_is_replaced():
+    def change(trainer):
+        torch.manual_seed(5)
+        trainer.model[1] = nn.Tanh()
+
+    both(change, lambda t: setattr(t.model, "1", nn.ReLU()))
+
+
+def test_a_layer_is_added():
+    both(lambda t: t.model.append(nn.Dropout(0.0)))
+
+
+def test_a_forward_hook_comes_and_goes():
+    handles = []
+    both(lambda t: handles.append(t.model[0].register_forward_hook(lambda module, args, out: out * 2)), lambda t: handles.pop(0).remove())
+
+
+def test_a_tensor_hook_comes_and_goes():
+    handles = []
+    both(lambda t: handles.append(t.model[0].bias.register_hook(lambda grad: grad * 3)), lambda t: handles.pop(0).remove())
+
+
+def halve(parameter):
+    parameter.grad.mul_(0.5)
+
+
+def test_a_post_accumulate_hook():
+    both(lambda t: t.model[0].bias.register_post_accumulate_grad_hook(halve))
+
+
+def test_an_optimizer_hook():
+    both(lambda t: t.optimizer.register_step_pre_hook(lambda optimizer, args, kwargs: [p.grad.mul_(2) for p in t.model.parameters()] and None))
+
+
+def test_another_rule_of_the_optimizer():
+    both(lambda t: t.optimizer.param_groups[0].update(momentum=0.9), lambda t: t.optimizer.param_groups[0].update(nesterov=True))
+
+
+def test_a_group_is_added():
+    def change(trainer):
+        trainer.extra = nn.Parameter(torch.zeros(3))
+        trainer.optimizer.add_param_group({"params": [trainer.extra], "lr": 0.5})
+
+    both(change)
+
+
+def test_training_flag_of_one_layer():
+    def make():
+        trainer = Trainer()
+        trainer.model.append(nn.BatchNorm1d(3))
+        return trainer
+
+    both(lambda t: t.model[3].eval(), lambda t: t.model[3].train(), make=make)
+
+
+def test_requires_grad_of_an_argument():
+    compiled = torch.compile(lambda x: (x * 2).exp())
+    for flag in (False, True, False, True):
+        x = torch.ones(2, requires_grad=flag)
+        out = compiled(x)
+        assert out.requires_grad is flag
+        if flag:
+            out.sum().backward()
+            np.testing.assert_allclose(x.grad.numpy(), 2 * np.exp([2.0, 2.0]), rtol=1e-6)
+    assert compiled.history == []
+    assert len(compiled.versions) == 2
+
+
+def test_ragged_last_batches():
+    compiled, eager = Trainer(), Trainer()
+    step = torch.compile(compiled.step)
+    for batch in (8, 8, 3, 8, 8, 3):
+        x, y = classes(batch)
+        step(x, y), eager.step(x, y)
+    assert len(step.versions) == 2
+    assert_same(compiled.model, eager.model)
+
+
+def test_the_least_recently_used_version_goes():
+    traced = []
+
+    def step(x):
+        traced.append(None) if False else None
+        return x * 2
+
+    compiled = torch.compile(step, limit=2)
+    one, two, three = torch.ones(1), torch.ones(2), torch.ones(3)
+    compiled(one), compiled(two), compiled(one)
+    compiled(three)  # two goes
+    shapes = [version.argument_metas[0].shape for version in compiled.versions.values()]
+    assert sorted(shapes) == [(1,), (3,)]
+    assert compiled(two).tolist() == [2.0, 2.0]
+
+
+def test_two_threads_and_a_background_compilation():
+    compiled, (x, y) = Trainer(lambda p: optim.SGD(p, lr=1e-4), (4, 32, 3)), classes(32)
+    step = torch.compile(compiled.step, background=True)
+    values, failures = [], []
+
+    def work():
+        try:
+            values.extend(step(x, y).item() for _ in range(100))
+        except Exception as why:
+            failures.append(why)
+
+    threads = [threading.Thread(target=work) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failures == []
+    assert np.isfinite(values).all()
+    for _ in range(2):
+        step(x, y)
+        step.pending.join()
+    assert step.history == []
+    assert len(step.versions) >= 1
+
+
+def test_checkpointing_draws_the_same_mask_twice():
+    def make():
+        torch.manual_seed(0)
+        first, last = nn.Linear(4, 8), nn.Linear(8, 2)
+
+        def block(x):
+            return F.dropout(first(x).relu(), 0.5)
+
+        def step(x):
+            for p in (*first.parameters(), *last.parameters()):
+                p.grad = None
+            loss = last(checkpoint(block, x, use_reentrant=False)).pow(2).mean()
+            loss.backward()
+            return loss
+
+        return nn.ModuleList([first, last]), step
+
+    (model, inner), (other, eager) = make(), make()
+    step, x = torch.compile(inner), torch.ones(3, 4)
+    for _ in range(3):
+        state = torch.get_rng_state()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            a = step(x)
+        after = torch.get_rng_state()
+        torch.set_rng_state(state)
+        b = eager(x)
+        assert torch.equal(after, torch.get_rng_state())
+        np.testing.assert_allclose(a.item(), b.item(), rtol=1e-6)
+        assert_same(model, other, 2e-6)
+
+
+def test_a_computed_index_out_of_range_ends_the_program_before_it_writes():
+    weight = torch.ones(3, requires_grad=True)
+    buffer = torch.zeros(3)
+
+    def step(x, i):
+        buffer.add_(x)
+        return weight.detach()[i * 2].sum()
+
+    compiled = torch.compile(step)
+    x = torch.ones(3)
+    for _ in range(2):
+        assert compiled(x, torch.tensor([0, 1])).item() == 2.0
+    assert compiled.history == []
+    with pytest.raises(IndexError, match="index 4 is out of bounds for dimension 0 with size 3"):
+        compiled(x, torch.tensor([0, 2]))
+    assert buffer.tolist() == [2.0, 2.0, 2.0]
