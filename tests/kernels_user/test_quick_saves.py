@@ -23,7 +23,9 @@ def test_what_is_kept(name, needs):
             z = function(x, y)
             packed = [value is y.array for _, value, _ in z.grad_fn.kept_values()]
         else:
-            with jitgrad.autograd.graph.saved_tensors_hooks(lambda t, y=y, packed=packed: packed.append(t is y) or t, lambda t: t):
+            with jitgrad.autograd.graph.saved_tensors_hooks(
+                lambda t, y=y, packed=packed: packed.append(t is y) or t, lambda t: t
+            ):
                 z = function(x, y)
         kept.append(sorted(packed))
     assert kept[0] == kept[1] == kept[2] == kept[3]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import sys
 from collections.abc import Callable
 from contextlib import nullcontext
 from typing import Any
@@ -12,7 +13,10 @@ from ..._kernels import memory
 
 
 def growth(call: Callable[[], Any], count: int) -> tuple[int, int]:
-    """Objects that the collector knows, and arrays of compiled code, that `count` calls leave behind with the collector off."""
+    """Objects, and arrays of compiled code, that `count` calls leave behind.
+
+    Objects are those that the collector knows and has not freed, being off, or blocks of memory that are there after it has run, whichever are more.
+    """
     for _ in range(3):
         call()
     watch = memory.counting() if settings.jit else nullcontext(lambda: 0)
@@ -21,9 +25,12 @@ def growth(call: Callable[[], Any], count: int) -> tuple[int, int]:
     try:
         with watch as live:
             call()
-            objects, arrays = len(gc.get_objects()), live()
+            gc.collect()  # empties the free lists, whose blocks count too
+            objects, blocks, arrays = len(gc.get_objects()), sys.getallocatedblocks(), live()
             for _ in range(count):
                 call()
-            return len(gc.get_objects()) - objects, live() - arrays
+            objects, arrays = len(gc.get_objects()) - objects, live() - arrays
+            gc.collect()
+            return max(objects, sys.getallocatedblocks() - blocks), arrays
     finally:
         gc.enable()

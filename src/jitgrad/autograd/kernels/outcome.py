@@ -124,7 +124,7 @@ def gradient_array(
     if value.dtype != meta.dtype:
         raise KernelError(
             f"{function.__name__} returned a {value.dtype} gradient for '{name}', which is {meta.dtype}: make it with "
-            f"np.empty_like({name}){definition(function)}"
+            f"np.empty_like({name}), or .astype({name}.dtype) (in Numba a number makes float32 into float64){definition(function)}"
         )
     if value.shape != meta.shape:
         raise KernelError(

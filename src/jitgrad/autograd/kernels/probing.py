@@ -76,11 +76,11 @@ class Case:
         return [np.array(x.array) for x in self.outputs(self.tensors(arrays))]
 
     def gradients(
-        self, arrays: Sequence[Any] | None = None, shape: Callable[[Any, Any], Any] | None = None
+        self, arrays: Sequence[Any] | None = None, shape: Callable[[Any, Any], Any] | None = None, **options: Any
     ) -> list[Array]:
         """Copies of the gradients of a weighted sum of the outputs. `shape` makes a number of an output and its weights."""
         given = self.tensors(arrays)
-        found = self.take(self.loss(self.outputs(given), shape), given)
+        found = self.take(self.loss(self.outputs(given), shape), given, **options)
         return [np.array(x.array) for x in found]
 
     def loss(self, outs: Sequence[Any], shape: Callable[[Any, Any], Any] | None = None) -> Any:

@@ -15,12 +15,14 @@ import numpy as np
 from ..._core.errors import KernelError
 from ..._kernels.user import uncompiled
 from ..._tensor.base import wrap
+from .contract import python_function
 from .jit_function import JitFunction
 from .layouts import incoming, layouts
 from .memory import growth
 from .probing import Case, Failure, Refusal, close, difference, jumps, slopes
 
 Property = Callable[[Case], None]
+REFUSING: Final = (RuntimeError, IndexError, ValueError, TypeError, ZeroDivisionError)
 
 
 def number(case: Case, index: int) -> Callable[[Any], float]:
@@ -122,11 +124,13 @@ def strides(case: Case) -> None:
 
 
 def incoming_gradients(case: Case) -> None:
-    """A gradient of any layout gives what a contiguous one gives: expanded, transposed, sliced."""
+    """A gradient of any layout gives what a contiguous one gives: expanded, transposed, sliced; also where the backward is recorded."""
     for name, shape, plain in incoming():
-        found, reference = case.gradients(shape=shape), case.gradients(shape=plain)
-        if not close(found, reference):
-            raise Failure(f"an incoming gradient that is {name}: the gradient is {difference(found, reference)}")
+        reference = case.gradients(shape=plain)
+        for recorded in (False, True):
+            found = case.gradients(shape=shape, create_graph=recorded)
+            if not close(found, reference):
+                raise Failure(f"an incoming gradient that is {name}: the gradient is {difference(found, reference)}")
 
 
 def empty(case: Case) -> None:
@@ -139,7 +143,9 @@ def empty(case: Case) -> None:
             np.zeros(tuple(0 if n == length else n for n in x.shape), x.dtype) if place in case.places else x
             for place, x in enumerate(case.args)
         ]
-        plainly(case.having(args))
+        shorter = case.having(args)
+        plainly(shorter)
+        refused(shorter.values)
         for place, one in zip(case.floating, case.gradients(args), strict=True):
             if one.shape != args[place].shape:
                 raise Failure(
@@ -154,19 +160,39 @@ def zero_dim(case: Case) -> None:
     scalar = case.having(
         [np.array(x.flat[0]) if place in case.places and x.size else x for place, x in enumerate(case.args)]
     )
-    try:
-        scalar.values()
-    except (KernelError, IndexError, RuntimeError, ValueError, TypeError) as error:
-        raise Refusal(str(error).partition("\n")[0]) from error
+    refused(scalar.values)
+    refused(scalar.gradients, (KernelError,))
     gradient(scalar)
 
 
+def refused(call: Callable[[], Any], kinds: tuple[type[Exception], ...] = REFUSING) -> None:
+    """Make a call; `Refusal` where it raises what says that there is no meaning in it."""
+    try:
+        call()
+    except kinds as error:
+        raise Refusal(str(error).partition("\n")[0]) from error
+
+
 def ties(case: Case) -> None:
-    """Among equal elements the gradient lies between the slopes."""
+    """Among equal elements the gradient lies between the slopes, and so does its sum: what moves all of them is not counted once for each."""
     equal = case.having(
         [np.full_like(x, 0.5) if place in case.floating else x for place, x in enumerate(case.args)]
     ).cast(np.float64)
-    between(equal, equal.gradients(), lambda index: number(equal, index), "the gradient among ties")
+    found = equal.gradients()
+    between(equal, found, lambda index: number(equal, index), "the gradient among ties")
+
+    def moved(shift: Any) -> float:
+        args = [x + shift[0] if place in equal.floating else x for place, x in enumerate(equal.args)]
+        loss = equal.loss(equal.outputs(equal.tensors(args)))
+        return 0.0 if loss is None else float(loss.item())
+
+    ((_, left, right),) = slopes(moved, np.zeros(1))
+    low, high, total = min(left, right), max(left, right), sum(float(one.sum()) for one in found)
+    slack = 2e-4 * max(abs(low), abs(high)) + 2e-5
+    if np.isfinite(low) and np.isfinite(high) and not low - slack <= total <= high + slack:
+        raise Failure(
+            f"where all elements are equal and move together, gradients add up to {total:.8g}; the slopes there are {left:.8g} and {right:.8g}"
+        )
 
 
 def not_a_number(case: Case) -> None:
@@ -276,14 +302,21 @@ def leaks(case: Case) -> None:
 
 
 def plainly(case: Case) -> None:
-    """Forward as plain Python on the same arguments, where every index is checked."""
+    """Forward and backward as plain Python on the same arguments, where every index is checked."""
     function = case.function
     if not isinstance(function, JitFunction) or function._contract.mutates:
         return
+    contract = function._contract
+    given = [np.ascontiguousarray(x) if isinstance(x, np.ndarray) and x.ndim else x for x in case.args]
     try:
-        uncompiled(function.py_func, [], frozenset())(
-            *[np.ascontiguousarray(x) if isinstance(x, np.ndarray) and x.ndim else x for x in case.args]
-        )
+        found = uncompiled(function.py_func, [], frozenset())(*given)
+        results = found if isinstance(found, tuple) else (found,)
+        if contract.backward is not None:
+            outs = [np.asarray(x) for x in results[: contract.outputs or 1]]
+            grads = [np.ones_like(x)[()] for x in outs if x.dtype.kind == "f"]
+            needs = [(True,) * len(case.floating)] if contract.wants_needs else []
+            plain = python_function(contract.backward, "backward")
+            uncompiled(plain, [], frozenset())(*grads, *given, *results, *needs)
     except IndexError as error:
         raise Failure(f"{function.name} reads or writes out of bounds: {error}") from error
     except (TypeError, AttributeError, ValueError, ZeroDivisionError):
