@@ -195,3 +195,15 @@ def test_an_input_saved_and_returned_with_setup_context(lib):
 
     with pytest.raises(RuntimeError, match="An input that has been returned as-is as output is being saved for backward"):
         Same.apply(leaf(lib, 1.0))
+
+
+def test_a_written_output_is_named_by_its_own_node(lib):
+    def forward(ctx, x):
+        y = x * 2
+        ctx.save_for_backward(y)
+        return y
+
+    y = function(lib, forward, lambda ctx, grad: grad * ctx.saved_tensors[0]).apply(leaf(lib, 1.0))
+    y.add_(1)
+    with pytest.raises(RuntimeError, match="which is output 0 of Made, is at version 1; expected version 0 instead"):
+        y.backward()

@@ -321,3 +321,13 @@ def test_a_table_for_a_node(lib):
     y._backward_hooks["one"] = lambda g: log.append(g.item())
     y.sum().backward()
     assert log[-1] == 1.0
+
+
+def test_hooks_outlive_a_while_without_gradient(lib):
+    x, log = leaf(lib, 1.0), []
+    x.register_hook(lambda g: g * 2)
+    x.register_post_accumulate_grad_hook(lambda p: log.append(p.grad.item()))
+    x.requires_grad_(False)
+    x.requires_grad_(True)
+    (x * 3).sum().backward()
+    assert (x.grad.item(), log) == (6.0, [6.0])

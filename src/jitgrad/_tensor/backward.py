@@ -104,9 +104,9 @@ def warn_of_circle() -> None:
     global _WARNED
     if not _WARNED:
         _WARNED = True
-        warnings.warn("Using backward() with create_graph=True will create a reference cycle between the parameter and its gradient which can cause a "
-                      "memory leak. We recommend using autograd.grad when creating the graph to avoid this. If you have to use this function, make sure "
-                      "to reset the .grad fields of your parameters to None after use to break the cycle and avoid the leak.",
+        warnings.warn("Using backward() with create_graph=True will create a reference cycle between the parameter and its gradient which can "
+                      "cause a memory leak. We recommend using autograd.grad when creating the graph to avoid this. If you have to use this "
+                      "function, make sure to reset the .grad fields of your parameters to None after use to break the cycle and avoid the leak.",
                       UserWarning, stacklevel=4)  # fmt: skip
 
 
@@ -206,7 +206,7 @@ def batched(edges: list[Output], seeds: Sequence[tuple[Node, int, Any]], keep: b
 # ---- arguments
 def as_tuple(value: Any) -> tuple[Any, ...]:
     """A tensor or an edge, or a sequence of them, as a tuple."""
-    if isinstance(value, (TensorBase, GradientEdge)) or value is None:
+    if isinstance(value, (TensorBase, GradientEdge)):
         return (value,)
     return tuple(value)
 

@@ -41,7 +41,7 @@ class Rare:
         self.dual: Any = None  # tangents of forward mode
         self.creation: str | None = None
         self.grad: Any = None
-        self.hooks: Any = None  # a table of hooks given to a tensor that takes no gradient
+        self.hooks: Any = None  # extras with the hooks of a tensor that takes no gradient (any more, or yet)
         self.inference = False
         self.retains: Any = None  # what takes the gradient of a tensor that retains it
         self.seen = 0
@@ -130,6 +130,8 @@ class TensorBase:
                 modes.LOCAL.tracer.new_leaves.append(self.fn)
             if self.rare is not None and self.rare.grad is not None:
                 self.fn.grad, self.rare.grad = self.rare.grad, None
+            if self.rare is not None and self.rare.hooks is not None:
+                self.fn.rare, self.rare.hooks = self.rare.hooks, None
         elif not requires_grad and fn is not None:
             if fn.number != LEAF:
                 raise RuntimeError("you can only change requires_grad flags of leaf variables. If you want to use a computed variable "
@@ -138,6 +140,8 @@ class TensorBase:
             self.fn = None
             if held is not None:
                 own_rare(self).grad = held
+            if fn.rare is not None:
+                own_rare(self).hooks = fn.rare
         return self
 
     @property

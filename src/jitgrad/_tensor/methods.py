@@ -14,6 +14,7 @@ from .._core.hooks import RemovableHandle
 from .._core.meta import meta_of
 from .._core.shapes import Size
 from .._engine import hooks, modes, versions
+from .._engine.extras import NodeExtras
 from .._engine.node import LEAF, target
 from .._engine.shown import show
 from .._ops.views import memory_of, window
@@ -109,7 +110,8 @@ class TensorMethods(MemoryMethods):
     @property
     def _backward_hooks(self) -> Any:
         edge = edge_of(self)
-        return hooks_of(edge, "tensor") if edge is not None or self.rare is None else self.rare.hooks
+        held = None if edge is not None or self.rare is None else self.rare.hooks
+        return hooks_of(edge, "tensor") if held is None else held.tensor.get(0)
 
     @_backward_hooks.setter
     def _backward_hooks(self, table: Any) -> None:
@@ -117,7 +119,9 @@ class TensorMethods(MemoryMethods):
         if edge is not None:
             hooks.set_table(*target(edge), table)
         elif table is not None or self.rare is not None:
-            own_rare(self).hooks = table
+            own_rare(self).hooks = held = NodeExtras()
+            if table is not None:
+                held.tensor[0] = table
 
     @_backward_hooks.deleter
     def _backward_hooks(self) -> None:

@@ -310,4 +310,4 @@ def _kept_entry(entry: Any) -> tuple[Any, Node | None]:
 
 def _refuse(epoch: int, counter: Any, entry: Any, edge: Any) -> NoReturn:
     maker = None if edge is None or edge.number == 0 else (edge, entry.index) if type(entry) is Output else target(edge)
-    raise modified(epoch, counter, entry.array, maker)
+    raise modified(epoch, counter, entry.array, maker, type(entry) is Output)

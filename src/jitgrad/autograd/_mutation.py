@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from .._engine import modes
-from .._tensor.base import version_of, wrap
+from .._ops.views import memory_of
+from .._tensor.base import wrap
 from .._tensor.saved import pop_hooks, push_hooks
 
 _OUTSIDE = (
@@ -20,25 +21,24 @@ _OUTSIDE = (
 class Kept:
     """A saved tensor: its memory until somebody writes to it, then a copy."""
 
-    __slots__ = ("__weakref__", "array", "copied", "counter")
+    __slots__ = ("__weakref__", "array")
 
-    def __init__(self, tensor: Any) -> None:
-        self.array = tensor.array
-        self.counter = version_of(tensor)
-        self.copied = False
+    def __init__(self, array: Any) -> None:
+        self.array = array
 
 
-class SavedContext:
-    """What was saved in the block, by version counter: all views of a tensor share one."""
+class _AllowMutationOnSavedContext:
+    """What was saved in the block, by the memory it lies in; `cloned` has what was written to since, with its copy."""
 
     def __init__(self) -> None:
-        self.kept: dict[Any, weakref.WeakSet[Kept]] = {}
+        self.kept: dict[int, weakref.WeakSet[Kept]] = {}
+        self.cloned: weakref.WeakKeyDictionary[Kept, Any] = weakref.WeakKeyDictionary()
         self.open = True
 
     def pack(self, tensor: Any) -> Kept:
         """Note a tensor that is saved."""
-        kept = Kept(tensor)
-        self.kept.setdefault(kept.counter, weakref.WeakSet()).add(kept)
+        kept = Kept(tensor.array)
+        self.kept.setdefault(id(memory_of(kept.array)), weakref.WeakSet()).add(kept)
         return kept
 
     def unpack(self, kept: Kept) -> Any:
@@ -49,24 +49,23 @@ class SavedContext:
 
     def before_write(self, tensor: Any) -> None:
         """Copy what shares the memory that is about to be written to."""
-        if tensor.vc is None and (tensor.fn is None or tensor.fn.vc is None):
-            return
-        for kept in self.kept.pop(version_of(tensor), ()):
+        for kept in self.kept.pop(id(memory_of(tensor.array)), ()):
             kept.array = kept.array.copy(order="K")
-            kept.copied = True
+            self.cloned[kept] = wrap(kept.array)
 
     def clear(self) -> None:
         """Let go of everything."""
         self.kept.clear()
+        self.cloned.clear()
         self.open = False
 
 
 @contextlib.contextmanager
-def allow_mutation_on_saved_tensors() -> Iterator[SavedContext]:
+def allow_mutation_on_saved_tensors() -> Iterator[_AllowMutationOnSavedContext]:
     """Inside, tensors may be written to after an op saved them: the op's backward uses the old value. Backward has to run inside too."""
     if modes.LOCAL.before_write is not None:
         raise RuntimeError("allow_mutation_on_saved_tensors contexts cannot be nested")
-    context = SavedContext()
+    context = _AllowMutationOnSavedContext()
     push_hooks(context.pack, context.unpack)
     modes.LOCAL.before_write = context.before_write
     try:
