@@ -19,7 +19,7 @@ def product(lib, **members):
         return grad * y, grad * x
 
     parts = {"forward": lambda x, y: x * y, "setup_context": lambda ctx, inputs, output: ctx.save_for_backward(*inputs), "backward": backward}
-    own = {"vmap": staticmethod(vmap)} if not members else members
+    own = members or {"vmap": staticmethod(vmap)}
     made = type(lib.autograd.Function)("Product", (lib.autograd.Function,), {name: staticmethod(one) for name, one in parts.items()} | own)
     return made, seen
 

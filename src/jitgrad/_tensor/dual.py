@@ -156,11 +156,12 @@ class Level:
         if len(outs) == 1:
             named["result"] = outs[0]
         named |= {f"result{index}": out for index, out in enumerate(outs)}
-        for name, array in saved.items():
+        for name, value in saved.items():
             x = named.get(name)
             tangent = self.of(x) if isinstance(x, TensorBase) else None
             if tangent is not None:
-                self.note_one(node, name, tangent if tangent.meta.dtype == array.dtype else tangent.to(from_numpy(array.dtype)))
+                cast = isinstance(value, np.ndarray) and value.dtype != tangent.meta.dtype  # saved in the dtype the op is computed in
+                self.note_one(node, name, tangent.to(from_numpy(value.dtype)) if cast else tangent)
 
     def note_one(self, node: Any, name: Any, tangent: Any) -> None:
         """The tangent of one saved value."""

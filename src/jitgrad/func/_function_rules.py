@@ -27,8 +27,9 @@ def function_of(func: Any) -> Any:
     own = owner.vmap is not Function.vmap
     if owner.generate_vmap_rule:
         if own:
-            raise RuntimeError(f"You tried to vmap over {owner.__name__}, but it has both generate_vmap_rule=True and an overridden vmap staticmethod. "
-                               "Please set generate_vmap_rule=False or delete the overridden vmap staticmethod to avoid ambiguity. " + _MORE)  # fmt: skip
+            raise RuntimeError(f"You tried to vmap over {owner.__name__}, but it has both generate_vmap_rule=True and an overridden vmap "
+                               "staticmethod. Please set generate_vmap_rule=False or delete the overridden vmap staticmethod to avoid "
+                               "ambiguity. " + _MORE)  # fmt: skip
         return None
     if not own:
         raise RuntimeError(f"You tried to vmap over {owner.__name__}, but it does not have vmap support. Please override and implement the vmap "
