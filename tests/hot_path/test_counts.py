@@ -38,6 +38,25 @@ def test_op_without_recording(name):
     assert at_most(counts(lambda: OPS[name](x, y)), Counts(python=2, kernels=1, arrays=1))
 
 
+INPLACE = {
+    "add_": lambda x, y: x.add_(y),
+    "+=": lambda x, y: x.__iadd__(y),
+    "sub_": lambda x, y: x.sub_(y),
+    "mul_": lambda x, y: x.mul_(y),
+    "div_": lambda x, y: x.div_(y),
+    "exp_": lambda x, _: x.exp_(),
+    "neg_": lambda x, _: x.neg_(),
+}
+
+
+@pytest.mark.parametrize("name", INPLACE)
+def test_write_without_recording(name):
+    """One Python call, one kernel over the array itself, one that counts the write."""
+    x, y = (leaf.detach() for leaf in leaves())
+    INPLACE[name](x, y)  # makes the version counter
+    assert at_most(counts(lambda: INPLACE[name](x, y)), Counts(python=3, kernels=1, arrays=0))
+
+
 def backward_of_a_chain(operation, length):
     x, y = leaves()
     seed = torch.ones(3)

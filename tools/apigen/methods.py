@@ -9,8 +9,9 @@ from jitgrad._ops.maps import Elementwise
 from .common_case import CommonCase, is_common
 from .declarations import AUGMENTED, REFLECTED, SIGNS, Item, operators, reference
 from .forward import forward_method
+from .inplace import inplace_method
 from .signatures import signature
-from .templates import docstring, listed, render
+from .templates import docstring, render
 
 ELEMENTWISE: Final = """
     def {name}({head}) -> Any:
@@ -41,13 +42,6 @@ REFLECTED_METHOD: Final = """
     def __r{operator}__(self, other: Any) -> Any:
         return {value}
 """
-
-INPLACE: Final = """
-    def {name}_({head}) -> Tensor:
-        {doc}
-        return {how}({op}, "{name}_", self, ({operands}), {mapping})
-"""
-
 
 def methods(item: Item) -> list[str]:
     """All definitions in `Tensor` that an item leads to."""
@@ -129,18 +123,3 @@ def face_methods(face: Face) -> list[str]:
 def home(face: Face) -> str:
     """Where a face's function is: beside its op, or its spelled-out common case in a module of `_tensor`."""
     return f"{face.planned}.{face.name}" if face.planned else reference(face)
-
-
-def inplace_method(item: Item) -> str:
-    """The in-place twin."""
-    found = signature(item).as_method()
-    return render(
-        INPLACE,
-        name=item.name,
-        head=found.head,
-        doc=docstring(f"In-place `{item.name}`."),
-        how="inplace_view" if item.inplace == "view" else "inplace",
-        op=reference(item),
-        operands=listed(found.positional[1:]),
-        mapping=found.mapping,
-    )

@@ -72,10 +72,10 @@ def overlaps(array: np.ndarray[Any, Any]) -> bool:
 def partial_overlap(written: Any, read: Any) -> bool:
     """Whether an operand shares some, but not exactly the same, memory with what is written."""
     a, b = written.array, read.array
-    if a is b or a.size == 0 or b.size == 0:
+    if a is b or not np.may_share_memory(a, b):  # 0.2 us, and the answer for nearly all
         return False
     same = a.__array_interface__["data"][0] == b.__array_interface__["data"][0] and a.shape == b.shape and a.strides == b.strides
-    return not same and np.shares_memory(a, b) if np.may_share_memory(a, b) else False
+    return not same and np.shares_memory(a, b)
 
 
 def check_overlap(written: Any, read: Any) -> None:

@@ -141,8 +141,8 @@ class Geometry:
         except ValueError:  # the base was given other memory (`.data =`)
             unit = self.dtype.itemsize
             steps = [step // unit for step in self.strides]
-            raise RuntimeError(f"setStorage: sizes {list(self.shape)}, strides {steps}, storage offset {self.offset // unit}, and itemsize {unit} are "
-                               f"out of bounds for storage of size {flat.nbytes}") from None  # fmt: skip
+            raise RuntimeError(f"setStorage: sizes {list(self.shape)}, strides {steps}, storage offset {self.offset // unit}, and itemsize {unit} "
+                               f"are out of bounds for storage of size {flat.nbytes}") from None  # fmt: skip
 
     def spread(self, grad: Array) -> Array:
         """The transpose of taking the part: zeros with `grad` added at its places."""

@@ -33,6 +33,12 @@ class WriteMethods(NewMethods):
 
         TypeError unless `other` is a tensor or a number; RuntimeError where it doesn't broadcast or writing is refused.
         """
+        if type(other) is TensorBase.kind and self.meta is other.meta and self.rare is None and other.rare is None and not modes.SPECIAL:
+            if (self.fn is None and other.fn is None) or not modes.grad_enabled():
+                check_overlap(self, other)
+                self.array[...] = other.array
+                self._bump()
+                return self
         if not isinstance(other, TensorBase):
             if not isinstance(other, NUMBER_TYPES):
                 raise argument_error("copy_", "other", 1, "Tensor", other)
@@ -113,8 +119,8 @@ class WriteMethods(NewMethods):
         if count != self.meta.numel:
             have = "x".join(map(str, self.meta.shape))
             raise RuntimeError(f"requested resize to {'x'.join(map(str, shape))} ({count} elements in total), but the given tensor has a size of "
-                               f"{have} ({self.meta.numel} elements). autograd's resize can only change the shape of a given tensor, while preserving the "
-                               "number of elements. ")  # fmt: skip
+                               f"{have} ({self.meta.numel} elements). autograd's resize can only change the shape of a given tensor, while "
+                               "preserving the number of elements. ")  # fmt: skip
         return self.contiguous().view(shape)  # type: ignore[attr-defined]
 
     def resize_as(self, tensor: Any) -> Tensor:
