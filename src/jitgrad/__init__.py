@@ -682,6 +682,7 @@ if TYPE_CHECKING:
         result_type as result_type,
     )
     from ._tensor.ranges import (
+        from_dlpack as from_dlpack,
         frombuffer as frombuffer,
         linspace as linspace,
         logspace as logspace,
@@ -720,6 +721,7 @@ _LATE_NAMES = {
     "vmap": "func",
     **dict.fromkeys(
         (
+            "from_dlpack",
             "frombuffer",
             "linspace",
             "logspace",

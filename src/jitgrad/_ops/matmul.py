@@ -222,7 +222,11 @@ def addmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: float = 1, alpha: 
 @composite(operator="matmul")
 def matmul(input: Tensor, other: Tensor) -> Tensor:
     """Matrix product as `@`: vectors, matrices, and stacks whose leading axes broadcast."""
-    a, b = input.meta.shape, other.meta.shape
+    try:
+        a, b = input.meta.shape, other.meta.shape
+    except AttributeError:  # an operand is no tensor
+        first = not hasattr(input, "meta")
+        raise argument_error("matmul", "input" if first else "other", 1 if first else 2, "Tensor", input if first else other) from None
     if len(a) == 2 and len(b) == 2:
         return input.mm(other)
     if not a or not b:

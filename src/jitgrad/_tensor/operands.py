@@ -4,23 +4,32 @@ from __future__ import annotations
 
 from typing import Any, Final, TypeAlias
 
+import numpy as np
+
 from .._engine import modes
 from .._ops.maps import NUMBERS, Elementwise
-from .base import TensorBase
+from .base import TensorBase, wrap
+from .convert import own_array
 from .elementwise import run_plan
 from .invoke import invoke
 
 Number: TypeAlias = int | float | bool
 COMMUTE: Final = ("add", "mul")
+EQUALITY: Final = ("eq", "ne")
 
 
 def scalar_operand(op: Elementwise, tensor: Any, number: Any) -> Any:
     """`tensor op number`; NotImplemented for anything else, so that Python asks the other operand."""
-    plan = op.plans.get((tensor.meta, op.key_of(1, number) if op.constants else type(number)))
+    try:
+        plan = op.plans.get((tensor.meta, op.key_of(1, number) if op.constants else type(number)))
+    except TypeError:  # an ndarray can't be looked up
+        return NotImplemented
     if plan is not None and not modes.SPECIAL:
         return run_plan(plan, (tensor,), (number,) if plan.numbers else ())
     if isinstance(number, NUMBERS):
         return invoke(op, (tensor, number))
+    if op.operator in EQUALITY and isinstance(number, np.ndarray):  # NumPy would leave it to Python, which would compare identities
+        return invoke(op, (tensor, wrap(own_array(number, None))))
     return NotImplemented
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from .._core.devices import strided
 from .._core.errors import argument_error
 from .._core.late import LateModule
-from .base import TensorBase, settle
+from .base import TensorBase, settle, wrap
 
 if TYPE_CHECKING:
     import mmap
@@ -79,6 +79,22 @@ class PlacementMethods(TensorBase):
     def to_sparse(self, *args: Any, **named: Any) -> Tensor:
         """NotImplementedError: there are no sparse tensors."""
         raise NotImplementedError("to_sparse: sparse tensors are not supported; all tensors are dense")
+
+    # ---- other libraries' arrays
+    def __array_wrap__(self, array: Any, context: Any = None, return_scalar: bool = False) -> Tensor:
+        """What NumPy's functions of a tensor give: a tensor; truth values as uint8."""
+        return wrap(np.array(array, np.uint8 if array.dtype == np.bool_ else None))
+
+    def __dlpack__(self, **how: Any) -> Any:
+        """The memory for another library. BufferError where gradients are taken."""
+        if self.requires_grad:
+            raise BufferError("Can't export tensors that require gradient, use tensor.detach()")
+        how.pop("stream", None)
+        return self.array.__dlpack__(**how)
+
+    def __dlpack_device__(self) -> Any:
+        """The CPU, as DLPack numbers it."""
+        return self.array.__dlpack_device__()
 
     # ---- Python functions element by element
     def apply_(self, callable: Callable[[Any], Any]) -> Tensor:

@@ -10,7 +10,7 @@ import numpy as np
 from .._core.devices import check_device
 from .._core.dtypes import bool_, default_dtype, dtype as Dtype, int64
 from .base import TensorBase
-from .convert import check_fits, dtype_argument, number_argument
+from .convert import check_fits, check_shareable, dtype_argument, number_argument
 from .creation import leaf
 
 Array = np.ndarray[Any, Any]
@@ -65,6 +65,11 @@ def frombuffer(buffer: Any, *, dtype: Dtype, count: int = -1, offset: int = 0, r
     if view.readonly:
         warnings.warn("The given buffer is not writable, and tensors can't know that: writing to this tensor raises.", stacklevel=2)
     return leaf(np.frombuffer(view, kind.numpy, count, offset), requires_grad)
+
+
+def from_dlpack(ext_tensor: Any) -> Tensor:
+    """A tensor over the memory of another library's array on the CPU; TypeError or BufferError for what can't be shared."""
+    return leaf(check_shareable(np.from_dlpack(ext_tensor)))
 
 
 def linspace(
