@@ -179,6 +179,11 @@ class Tensor(TensorMethods, public=True):
 
     def abs_(self) -> Tensor:
         """In-place `abs`."""
+        if self.rare is None and not modes.SPECIAL and (self.fn is None or (modes.NO_GRAD and not modes.grad_enabled())):
+            a = self.array
+            self.meta.k[ABS](a, a)
+            versions.bump(self.vc or version_of(self))
+            return self
         return inplace(ops_arithmetic.abs, "abs_", self, (), {})
 
     absolute_ = abs_
@@ -212,6 +217,11 @@ class Tensor(TensorMethods, public=True):
 
     def acos_(self) -> Tensor:
         """In-place `acos`."""
+        if self.rare is None and not modes.SPECIAL and (self.fn is None or (modes.NO_GRAD and not modes.grad_enabled())):
+            a = self.array
+            self.meta.k[ACOS](a, a)
+            versions.bump(self.vc or version_of(self))
+            return self
         return inplace(ops_transcendental.acos, "acos_", self, (), {})
 
     arccos_ = acos_
@@ -245,6 +255,11 @@ class Tensor(TensorMethods, public=True):
 
     def acosh_(self) -> Tensor:
         """In-place `acosh`."""
+        if self.rare is None and not modes.SPECIAL and (self.fn is None or (modes.NO_GRAD and not modes.grad_enabled())):
+            a = self.array
+            self.meta.k[ACOSH](a, a)
+            versions.bump(self.vc or version_of(self))
+            return self
         return inplace(ops_transcendental.acosh, "acosh_", self, (), {})
 
     arccosh_ = acosh_
@@ -287,6 +302,12 @@ class Tensor(TensorMethods, public=True):
 
     def add_(self, other: Any, *, alpha: Any = 1) -> Tensor:
         """In-place `add`."""
+        if type(other) is Tensor and self.meta is other.meta and self.rare is None and other.rare is None and alpha == 1 and not modes.SPECIAL:
+            if (self.fn is None and other.fn is None) or (modes.NO_GRAD and not modes.grad_enabled()):
+                a = self.array
+                self.meta.k[ADD](a, other.array, a)
+                versions.bump(self.vc or version_of(self))
+                return self
         return inplace(ops_arithmetic.add, "add_", self, (other,), {"alpha": alpha})
 
     __iadd__ = add_
@@ -431,6 +452,11 @@ class Tensor(TensorMethods, public=True):
 
     def asin_(self) -> Tensor:
         """In-place `asin`."""
+        if self.rare is None and not modes.SPECIAL and (self.fn is None or (modes.NO_GRAD and not modes.grad_enabled())):
+            a = self.array
+            self.meta.k[ASIN](a, a)
+            versions.bump(self.vc or version_of(self))
+            return self
         return inplace(ops_transcendental.asin, "asin_", self, (), {})
 
     arcsin_ = asin_
@@ -464,6 +490,11 @@ class Tensor(TensorMethods, public=True):
 
     def asinh_(self) -> Tensor:
         """In-place `asinh`."""
+        if self.rare is None and not modes.SPECIAL and (self.fn is None or (modes.NO_GRAD and not modes.grad_enabled())):
+            a = self.array
+            self.meta.k[ASINH](a, a)
+            versions.bump(self.vc or version_of(self))
+            return self
         return inplace(ops_transcendental.asinh, "asinh_", self, (), {})
 
     arcsinh_ = asinh_
@@ -497,6 +528,11 @@ class Tensor(TensorMethods, public=True):
 
     def atan_(self) -> Tensor:
         """In-place `atan`."""
+        if self.rare is None and not modes.SPECIAL and (self.fn is None or (modes.NO_GRAD and not modes.grad_enabled())):
+            a = self.array
+            self.meta.k[ATAN](a, a)
+            versions.bump(self.vc or version_of(self))
+            return self
         return inplace(ops_transcendental.atan, "atan_", self, (), {})
 
     arctan_ = atan_
@@ -540,6 +576,12 @@ class Tensor(TensorMethods, public=True):
 
     def atan2_(self, other: Any) -> Tensor:
         """In-place `atan2`."""
+        if type(other) is Tensor and self.meta is other.meta and self.rare is None and other.rare is None and not modes.SPECIAL:
+            if (self.fn is None and other.fn is None) or (modes.NO_GRAD and not modes.grad_enabled()):
+                a = self.array
+                self.meta.k[ATAN2](a, other.array, a)
+                versions.bump(self.vc or version_of(self))
+                return self
         return inplace(ops_transcendental.atan2, "atan2_", self, (other,), {})
 
     arctan2_ = atan2_
@@ -573,6 +615,11 @@ class Tensor(TensorMethods, public=True):
 
     def atanh_(self) -> Tensor:
         """In-place `atanh`."""
+        if self.rare is None and not modes.SPECIAL and (self.fn is None or (modes.NO_GRAD and not modes.grad_enabled())):
+            a = self.array
+            self.meta.k[ATANH](a, a)
+            versions.bump(self.vc or version_of(self))
+            return self
         return inplace(ops_transcendental.atanh, "atanh_", self, (), {})
 
     arctanh_ = atanh_
@@ -749,6 +796,11 @@ class Tensor(TensorMethods, public=True):
 
     def ceil_(self) -> Tensor:
         """In-place `ceil`."""
+        if self.rare is None and not modes.SPECIAL and (self.fn is None or (modes.NO_GRAD and not modes.grad_enabled())):
+            a = self.array
+            self.meta.k[CEIL](a, a)
+            versions.bump(self.vc or version_of(self))
+            return self
         return inplace(ops_rounding.ceil, "ceil_", self, (), {})
 
     def char(self) -> Tensor:
@@ -847,6 +899,12 @@ class Tensor(TensorMethods, public=True):
 
     def copysign_(self, other: Any) -> Tensor:
         """In-place `copysign`."""
+        if type(other) is Tensor and self.meta is other.meta and self.rare is None and other.rare is None and not modes.SPECIAL:
+            if (self.fn is None and other.fn is None) or (modes.NO_GRAD and not modes.grad_enabled()):
+                a = self.array
+                self.meta.k[COPYSIGN](a, other.array, a)
+                versions.bump(self.vc or version_of(self))
+                return self
         return inplace(ops_arithmetic.copysign, "copysign_", self, (other,), {})
 
     def corrcoef(self) -> Tensor:
@@ -880,6 +938,11 @@ class Tensor(TensorMethods, public=True):
 
     def cos_(self) -> Tensor:
         """In-place `cos`."""
+        if self.rare is None and not modes.SPECIAL and (self.fn is None or (modes.NO_GRAD and not modes.grad_enabled())):
+            a = self.array
+            self.meta.k[COS](a, a)
+            versions.bump(self.vc or version_of(self))
+            return self
         return inplace(ops_transcendental.cos, "cos_", self, (), {})
 
     def cosh(self) -> Any:
@@ -909,6 +972,11 @@ class Tensor(TensorMethods, public=True):
 
     def cosh_(self) -> Tensor:
         """In-place `cosh`."""
+        if self.rare is None and not modes.SPECIAL and (self.fn is None or (modes.NO_GRAD and not modes.grad_enabled())):
+            a = self.array
+            self.meta.k[COSH](a, a)
+            versions.bump(self.vc or version_of(self))
+            return self
         return inplace(ops_transcendental.cosh, "cosh_", self, (), {})
 
     def count_nonzero(self, dim: Any = None) -> Tensor:
@@ -976,6 +1044,11 @@ class Tensor(TensorMethods, public=True):
 
     def deg2rad_(self) -> Tensor:
         """In-place `deg2rad`."""
+        if self.rare is None and not modes.SPECIAL and (self.fn is None or (modes.NO_GRAD and not modes.grad_enabled())):
+            a = self.array
+            self.meta.k[DEG2RAD](a, a)
+            versions.bump(self.vc or version_of(self))
+            return self
         return inplace(ops_transcendental.deg2rad, "deg2rad_", self, (), {})
 
     def det(self) -> Tensor:
@@ -1066,6 +1139,12 @@ class Tensor(TensorMethods, public=True):
 
     def div_(self, other: Any, *, rounding_mode: str | None = None) -> Tensor:
         """In-place `div`."""
+        if type(other) is Tensor and self.meta is other.meta and self.rare is None and other.rare is None and rounding_mode is None and not modes.SPECIAL:
+            if (self.fn is None and other.fn is None) or (modes.NO_GRAD and not modes.grad_enabled()):
+                a = self.array
+                self.meta.k[DIV](a, other.array, a)
+                versions.bump(self.vc or version_of(self))
+                return self
         return inplace(ops_arithmetic.div, "div_", self, (other,), {"rounding_mode": rounding_mode})
 
     divide_ = div_
@@ -1131,6 +1210,11 @@ class Tensor(TensorMethods, public=True):
 
     def erf_(self) -> Tensor:
         """In-place `erf`."""
+        if self.rare is None and not modes.SPECIAL and (self.fn is None or (modes.NO_GRAD and not modes.grad_enabled())):
+            a = self.array
+            self.meta.k[ERF](a, a)
+            versions.bump(self.vc or version_of(self))
+            return self
         return inplace(ops_transcendental.erf, "erf_", self, (), {})
 
     def erfc(self) -> Any:
@@ -1160,6 +1244,11 @@ class Tensor(TensorMethods, public=True):
 
     def erfc_(self) -> Tensor:
         """In-place `erfc`."""
+        if self.rare is None and not modes.SPECIAL and (self.fn is None or (modes.NO_GRAD and not modes.grad_enabled())):
+            a = self.array
+            self.meta.k[ERFC](a, a)
+            versions.bump(self.vc or version_of(self))
+            return self
         return inplace(ops_transcendental.erfc, "erfc_", self, (), {})
 
     def erfinv(self) -> Tensor:
@@ -1197,6 +1286,11 @@ class Tensor(TensorMethods, public=True):
 
     def exp_(self) -> Tensor:
         """In-place `exp`."""
+        if self.rare is None and not modes.SPECIAL and (self.fn is None or (modes.NO_GRAD and not modes.grad_enabled())):
+            a = self.array
+            self.meta.k[EXP](a, a)
+            versions.bump(self.vc or version_of(self))
+            return self
         return inplace(ops_transcendental.exp, "exp_", self, (), {})
 
     def exp2(self) -> Any:
@@ -1226,6 +1320,11 @@ class Tensor(TensorMethods, public=True):
 
     def exp2_(self) -> Tensor:
         """In-place `exp2`."""
+        if self.rare is None and not modes.SPECIAL and (self.fn is None or (modes.NO_GRAD and not modes.grad_enabled())):
+            a = self.array
+            self.meta.k[EXP2](a, a)
+            versions.bump(self.vc or version_of(self))
+            return self
         return inplace(ops_transcendental.exp2, "exp2_", self, (), {})
 
     def expand(self, *sizes: Any, implicit: builtins.bool = False, **named: Any) -> Tensor:
@@ -1263,6 +1362,11 @@ class Tensor(TensorMethods, public=True):
 
     def expm1_(self) -> Tensor:
         """In-place `expm1`."""
+        if self.rare is None and not modes.SPECIAL and (self.fn is None or (modes.NO_GRAD and not modes.grad_enabled())):
+            a = self.array
+            self.meta.k[EXPM1](a, a)
+            versions.bump(self.vc or version_of(self))
+            return self
         return inplace(ops_transcendental.expm1, "expm1_", self, (), {})
 
     def exponential_(self, lambd: builtins.float = 1.0, *, generator: Any = None) -> Tensor:
@@ -1327,6 +1431,11 @@ class Tensor(TensorMethods, public=True):
 
     def floor_(self) -> Tensor:
         """In-place `floor`."""
+        if self.rare is None and not modes.SPECIAL and (self.fn is None or (modes.NO_GRAD and not modes.grad_enabled())):
+            a = self.array
+            self.meta.k[FLOOR](a, a)
+            versions.bump(self.vc or version_of(self))
+            return self
         return inplace(ops_rounding.floor, "floor_", self, (), {})
 
     def __floordiv__(self, other: Any) -> Any:
@@ -1455,6 +1564,12 @@ class Tensor(TensorMethods, public=True):
 
     def fmod_(self, other: Any) -> Tensor:
         """In-place `fmod`."""
+        if type(other) is Tensor and self.meta is other.meta and self.rare is None and other.rare is None and not modes.SPECIAL:
+            if (self.fn is None and other.fn is None) or (modes.NO_GRAD and not modes.grad_enabled()):
+                a = self.array
+                self.meta.k[FMOD](a, other.array, a)
+                versions.bump(self.vc or version_of(self))
+                return self
         return inplace(ops_rounding.fmod, "fmod_", self, (other,), {})
 
     def frac(self) -> Any:
@@ -1483,6 +1598,11 @@ class Tensor(TensorMethods, public=True):
 
     def frac_(self) -> Tensor:
         """In-place `frac`."""
+        if self.rare is None and not modes.SPECIAL and (self.fn is None or (modes.NO_GRAD and not modes.grad_enabled())):
+            a = self.array
+            self.meta.k[FRAC](a, a)
+            versions.bump(self.vc or version_of(self))
+            return self
         return inplace(ops_rounding.frac, "frac_", self, (), {})
 
     def frexp(self) -> Any:
@@ -1772,6 +1892,11 @@ class Tensor(TensorMethods, public=True):
 
     def log_(self) -> Tensor:
         """In-place `log`."""
+        if self.rare is None and not modes.SPECIAL and (self.fn is None or (modes.NO_GRAD and not modes.grad_enabled())):
+            a = self.array
+            self.meta.k[LOG](a, a)
+            versions.bump(self.vc or version_of(self))
+            return self
         return inplace(ops_transcendental.log, "log_", self, (), {})
 
     def log10(self) -> Any:
@@ -1801,6 +1926,11 @@ class Tensor(TensorMethods, public=True):
 
     def log10_(self) -> Tensor:
         """In-place `log10`."""
+        if self.rare is None and not modes.SPECIAL and (self.fn is None or (modes.NO_GRAD and not modes.grad_enabled())):
+            a = self.array
+            self.meta.k[LOG10](a, a)
+            versions.bump(self.vc or version_of(self))
+            return self
         return inplace(ops_transcendental.log10, "log10_", self, (), {})
 
     def log1p(self) -> Any:
@@ -1830,6 +1960,11 @@ class Tensor(TensorMethods, public=True):
 
     def log1p_(self) -> Tensor:
         """In-place `log1p`."""
+        if self.rare is None and not modes.SPECIAL and (self.fn is None or (modes.NO_GRAD and not modes.grad_enabled())):
+            a = self.array
+            self.meta.k[LOG1P](a, a)
+            versions.bump(self.vc or version_of(self))
+            return self
         return inplace(ops_transcendental.log1p, "log1p_", self, (), {})
 
     def log2(self) -> Any:
@@ -1859,6 +1994,11 @@ class Tensor(TensorMethods, public=True):
 
     def log2_(self) -> Tensor:
         """In-place `log2`."""
+        if self.rare is None and not modes.SPECIAL and (self.fn is None or (modes.NO_GRAD and not modes.grad_enabled())):
+            a = self.array
+            self.meta.k[LOG2](a, a)
+            versions.bump(self.vc or version_of(self))
+            return self
         return inplace(ops_transcendental.log2, "log2_", self, (), {})
 
     def log_normal_(self, mean: builtins.float = 1.0, std: builtins.float = 2.0, *, generator: Any = None) -> Tensor:
@@ -2220,6 +2360,12 @@ class Tensor(TensorMethods, public=True):
 
     def mul_(self, other: Any) -> Tensor:
         """In-place `mul`."""
+        if type(other) is Tensor and self.meta is other.meta and self.rare is None and other.rare is None and not modes.SPECIAL:
+            if (self.fn is None and other.fn is None) or (modes.NO_GRAD and not modes.grad_enabled()):
+                a = self.array
+                self.meta.k[MUL](a, other.array, a)
+                versions.bump(self.vc or version_of(self))
+                return self
         return inplace(ops_arithmetic.mul, "mul_", self, (other,), {})
 
     multiply_ = mul_
@@ -2322,6 +2468,11 @@ class Tensor(TensorMethods, public=True):
 
     def neg_(self) -> Tensor:
         """In-place `neg`."""
+        if self.rare is None and not modes.SPECIAL and (self.fn is None or (modes.NO_GRAD and not modes.grad_enabled())):
+            a = self.array
+            self.meta.k[NEG](a, a)
+            versions.bump(self.vc or version_of(self))
+            return self
         return inplace(ops_arithmetic.neg, "neg_", self, (), {})
 
     negative_ = neg_
@@ -2454,6 +2605,11 @@ class Tensor(TensorMethods, public=True):
 
     def rad2deg_(self) -> Tensor:
         """In-place `rad2deg`."""
+        if self.rare is None and not modes.SPECIAL and (self.fn is None or (modes.NO_GRAD and not modes.grad_enabled())):
+            a = self.array
+            self.meta.k[RAD2DEG](a, a)
+            versions.bump(self.vc or version_of(self))
+            return self
         return inplace(ops_transcendental.rad2deg, "rad2deg_", self, (), {})
 
     def random_(self, from_: Any = None, to: Any = None, *, generator: Any = None) -> Tensor:
@@ -2491,6 +2647,11 @@ class Tensor(TensorMethods, public=True):
 
     def reciprocal_(self) -> Tensor:
         """In-place `reciprocal`."""
+        if self.rare is None and not modes.SPECIAL and (self.fn is None or (modes.NO_GRAD and not modes.grad_enabled())):
+            a = self.array
+            self.meta.k[RECIPROCAL](a, a)
+            versions.bump(self.vc or version_of(self))
+            return self
         return inplace(ops_arithmetic.reciprocal, "reciprocal_", self, (), {})
 
     def relu(self) -> Any:
@@ -2520,6 +2681,11 @@ class Tensor(TensorMethods, public=True):
 
     def relu_(self) -> Tensor:
         """In-place `relu`."""
+        if self.rare is None and not modes.SPECIAL and (self.fn is None or (modes.NO_GRAD and not modes.grad_enabled())):
+            a = self.array
+            self.meta.k[RELU](a, a)
+            versions.bump(self.vc or version_of(self))
+            return self
         return inplace(ops_activations.relu, "relu_", self, (), {})
 
     def __mod__(self, other: Tensor | Number) -> Any:
@@ -2566,6 +2732,12 @@ class Tensor(TensorMethods, public=True):
 
     def remainder_(self, other: Any) -> Tensor:
         """In-place `remainder`."""
+        if type(other) is Tensor and self.meta is other.meta and self.rare is None and other.rare is None and not modes.SPECIAL:
+            if (self.fn is None and other.fn is None) or (modes.NO_GRAD and not modes.grad_enabled()):
+                a = self.array
+                self.meta.k[REMAINDER](a, other.array, a)
+                versions.bump(self.vc or version_of(self))
+                return self
         return inplace(ops_rounding.remainder, "remainder_", self, (other,), {})
 
     __imod__ = remainder_
@@ -2637,6 +2809,11 @@ class Tensor(TensorMethods, public=True):
 
     def rsqrt_(self) -> Tensor:
         """In-place `rsqrt`."""
+        if self.rare is None and not modes.SPECIAL and (self.fn is None or (modes.NO_GRAD and not modes.grad_enabled())):
+            a = self.array
+            self.meta.k[RSQRT](a, a)
+            versions.bump(self.vc or version_of(self))
+            return self
         return inplace(ops_transcendental.rsqrt, "rsqrt_", self, (), {})
 
     def __rsub__(self, other: Tensor | Number) -> Any:
@@ -2729,6 +2906,11 @@ class Tensor(TensorMethods, public=True):
 
     def sgn_(self) -> Tensor:
         """In-place `sgn`."""
+        if self.rare is None and not modes.SPECIAL and (self.fn is None or (modes.NO_GRAD and not modes.grad_enabled())):
+            a = self.array
+            self.meta.k[SGN](a, a)
+            versions.bump(self.vc or version_of(self))
+            return self
         return inplace(ops_arithmetic.sgn, "sgn_", self, (), {})
 
     def short(self) -> Tensor:
@@ -2762,6 +2944,11 @@ class Tensor(TensorMethods, public=True):
 
     def sigmoid_(self) -> Tensor:
         """In-place `sigmoid`."""
+        if self.rare is None and not modes.SPECIAL and (self.fn is None or (modes.NO_GRAD and not modes.grad_enabled())):
+            a = self.array
+            self.meta.k[SIGMOID](a, a)
+            versions.bump(self.vc or version_of(self))
+            return self
         return inplace(ops_transcendental.sigmoid, "sigmoid_", self, (), {})
 
     def sign(self) -> Any:
@@ -2790,6 +2977,11 @@ class Tensor(TensorMethods, public=True):
 
     def sign_(self) -> Tensor:
         """In-place `sign`."""
+        if self.rare is None and not modes.SPECIAL and (self.fn is None or (modes.NO_GRAD and not modes.grad_enabled())):
+            a = self.array
+            self.meta.k[SIGN](a, a)
+            versions.bump(self.vc or version_of(self))
+            return self
         return inplace(ops_arithmetic.sign, "sign_", self, (), {})
 
     def signbit(self) -> Any:
@@ -2823,6 +3015,11 @@ class Tensor(TensorMethods, public=True):
 
     def sin_(self) -> Tensor:
         """In-place `sin`."""
+        if self.rare is None and not modes.SPECIAL and (self.fn is None or (modes.NO_GRAD and not modes.grad_enabled())):
+            a = self.array
+            self.meta.k[SIN](a, a)
+            versions.bump(self.vc or version_of(self))
+            return self
         return inplace(ops_transcendental.sin, "sin_", self, (), {})
 
     def sinc(self) -> Any:
@@ -2852,6 +3049,11 @@ class Tensor(TensorMethods, public=True):
 
     def sinc_(self) -> Tensor:
         """In-place `sinc`."""
+        if self.rare is None and not modes.SPECIAL and (self.fn is None or (modes.NO_GRAD and not modes.grad_enabled())):
+            a = self.array
+            self.meta.k[SINC](a, a)
+            versions.bump(self.vc or version_of(self))
+            return self
         return inplace(ops_transcendental.sinc, "sinc_", self, (), {})
 
     def sinh(self) -> Any:
@@ -2881,6 +3083,11 @@ class Tensor(TensorMethods, public=True):
 
     def sinh_(self) -> Tensor:
         """In-place `sinh`."""
+        if self.rare is None and not modes.SPECIAL and (self.fn is None or (modes.NO_GRAD and not modes.grad_enabled())):
+            a = self.array
+            self.meta.k[SINH](a, a)
+            versions.bump(self.vc or version_of(self))
+            return self
         return inplace(ops_transcendental.sinh, "sinh_", self, (), {})
 
     def slice_scatter(self, src: Tensor, dim: builtins.int = 0, start: builtins.int | None = None, end: builtins.int | None = None, step: builtins.int = 1) -> Tensor:
@@ -2934,6 +3141,11 @@ class Tensor(TensorMethods, public=True):
 
     def sqrt_(self) -> Tensor:
         """In-place `sqrt`."""
+        if self.rare is None and not modes.SPECIAL and (self.fn is None or (modes.NO_GRAD and not modes.grad_enabled())):
+            a = self.array
+            self.meta.k[SQRT](a, a)
+            versions.bump(self.vc or version_of(self))
+            return self
         return inplace(ops_transcendental.sqrt, "sqrt_", self, (), {})
 
     def square(self) -> Tensor:
@@ -2993,6 +3205,12 @@ class Tensor(TensorMethods, public=True):
 
     def sub_(self, other: Any, *, alpha: Any = 1) -> Tensor:
         """In-place `sub`."""
+        if type(other) is Tensor and self.meta is other.meta and self.rare is None and other.rare is None and alpha == 1 and not modes.SPECIAL:
+            if (self.fn is None and other.fn is None) or (modes.NO_GRAD and not modes.grad_enabled()):
+                a = self.array
+                self.meta.k[SUB](a, other.array, a)
+                versions.bump(self.vc or version_of(self))
+                return self
         return inplace(ops_arithmetic.sub, "sub_", self, (other,), {"alpha": alpha})
 
     subtract_ = sub_
@@ -3065,6 +3283,11 @@ class Tensor(TensorMethods, public=True):
 
     def tan_(self) -> Tensor:
         """In-place `tan`."""
+        if self.rare is None and not modes.SPECIAL and (self.fn is None or (modes.NO_GRAD and not modes.grad_enabled())):
+            a = self.array
+            self.meta.k[TAN](a, a)
+            versions.bump(self.vc or version_of(self))
+            return self
         return inplace(ops_transcendental.tan, "tan_", self, (), {})
 
     def tanh(self) -> Any:
@@ -3094,6 +3317,11 @@ class Tensor(TensorMethods, public=True):
 
     def tanh_(self) -> Tensor:
         """In-place `tanh`."""
+        if self.rare is None and not modes.SPECIAL and (self.fn is None or (modes.NO_GRAD and not modes.grad_enabled())):
+            a = self.array
+            self.meta.k[TANH](a, a)
+            versions.bump(self.vc or version_of(self))
+            return self
         return inplace(ops_transcendental.tanh, "tanh_", self, (), {})
 
     def tensor_split(self, indices_or_sections: Any, dim: builtins.int = 0) -> Any:
@@ -3179,6 +3407,11 @@ class Tensor(TensorMethods, public=True):
 
     def trunc_(self) -> Tensor:
         """In-place `trunc`."""
+        if self.rare is None and not modes.SPECIAL and (self.fn is None or (modes.NO_GRAD and not modes.grad_enabled())):
+            a = self.array
+            self.meta.k[TRUNC](a, a)
+            versions.bump(self.vc or version_of(self))
+            return self
         return inplace(ops_rounding.trunc, "trunc_", self, (), {})
 
     fix_ = trunc_
@@ -3299,6 +3532,12 @@ class Tensor(TensorMethods, public=True):
 
     def xlogy_(self, other: Any) -> Tensor:
         """In-place `xlogy`."""
+        if type(other) is Tensor and self.meta is other.meta and self.rare is None and other.rare is None and not modes.SPECIAL:
+            if (self.fn is None and other.fn is None) or (modes.NO_GRAD and not modes.grad_enabled()):
+                a = self.array
+                self.meta.k[XLOGY](a, other.array, a)
+                versions.bump(self.vc or version_of(self))
+                return self
         return inplace(ops_transcendental.xlogy, "xlogy_", self, (other,), {})
 
     def zero_(self) -> Tensor:
