@@ -331,3 +331,60 @@ def test_hooks_outlive_a_while_without_gradient(lib):
     x.requires_grad_(True)
     (x * 3).sum().backward()
     assert (x.grad.item(), log) == (6.0, [6.0])
+
+
+@pytest.mark.parametrize("leading", [(2,), (2, 3)])
+@pytest.mark.parametrize("look", [True, False])
+def test_the_weight_of_a_linear_layer(lib, look, leading):
+    """The node between a layer and its weight is there for those who look, and changes nothing."""
+    layer, x, log = lib.nn.Linear(3, 2), lib.ones(*leading, 3, requires_grad=True), []
+    y = layer(x)
+    if look:
+        node = y.grad_fn
+        while node.name() != "AddmmBackward0":
+            node = node.next_functions[0][0]
+        between = node.next_functions[2][0]
+        assert between.name() == "TBackward0"
+        accumulator = between.next_functions[0][0]
+        assert accumulator.variable is layer.weight
+        node.register_hook(lambda results, grads: log.append("layer"))
+        between.register_prehook(lambda grads: log.append("between"))
+        accumulator.register_prehook(lambda grads: log.append("weight"))
+    (y**2).sum().backward(retain_graph=True)
+    assert log == (["layer", "between", "weight"] if look else [])
+    (second,) = lib.autograd.grad((y**2).sum(), layer.weight, create_graph=True)
+    assert second.flatten().tolist() == pytest.approx(layer.weight.grad.flatten().tolist())
+    assert lib.autograd.grad(second.sum(), layer.weight, retain_graph=True)[0].shape == (2, 3)
+    with lib.no_grad():
+        layer.weight.mul_(2)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        (y**2).sum().backward()
+
+
+def test_the_order_of_hooks_around_a_layer(lib):
+    layer, x, order = lib.nn.Linear(3, 2), lib.ones(2, 3, requires_grad=True), []
+    layer.register_full_backward_hook(lambda *_: order.append("module"))
+    loss = layer(x).sum()
+
+    def watch(nodes):
+        for node, _ in nodes:
+            name = node.name()
+            node.register_prehook(lambda _, name=name: order.append("before " + name))
+            node.register_hook(lambda _, __, name=name: order.append("after " + name))
+            watch(node.next_functions)
+
+    watch([(loss.grad_fn, 0)])
+    for name, tensor in (("x", x), ("weight", layer.weight), ("bias", layer.bias)):
+        tensor.register_hook(lambda _, name=name: order.append(name))
+        tensor.register_post_accumulate_grad_hook(lambda _, name=name: order.append(name + " accumulated"))
+    loss.backward()
+    leaf_node = "torch::autograd::AccumulateGrad"
+    expected = []
+    for name in ("SumBackward0", "BackwardHookFunctionBackward", "AddmmBackward0", "bias", "TBackward0", "weight", "module", "x"):
+        if name == "module":
+            expected += ["before BackwardHookFunctionBackward", "module", "after BackwardHookFunctionBackward"]
+        elif name.endswith(("0", "Backward")):
+            expected += ["before " + name, "after " + name]
+        else:
+            expected += [name, "before " + leaf_node, name + " accumulated", "after " + leaf_node]
+    assert order == expected

@@ -130,7 +130,6 @@ def node_names(package, name):
 
 # One node where torch has two: docs/differences.md, "The graph".
 ONE_NODE = {
-    "linear": ["TanhBackward0", "AddmmBackward0", "AccumulateGrad", "AccumulateGrad", "AccumulateGrad"],
     "cross entropy": ["NllLossBackward0", "AccumulateGrad"],
 }
 

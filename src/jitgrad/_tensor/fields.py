@@ -92,9 +92,13 @@ class Fields:
         tensor.vc = self.counter_of_saved(name)
         return tensor
 
+    def before_shown(self) -> None:
+        """Make the edges what torch's node has, where ours has fewer nodes."""
+
     def shown(self) -> Any:
         """The node, about to be seen by the user."""
         if not isinstance(self, Shown):
+            self.before_shown()
             kind: Any = type(self)
             self.__class__ = shown_class(kind)
         return self

@@ -275,6 +275,10 @@ class OpNode(Recorded):
         """Results per differentiable input, as a list, also where there is one."""
         return list(results) if self.op.variadic or isinstance(results, (tuple, list)) else [results]
 
+    def before_shown(self) -> None:
+        if self.op.name == "_linear" and self._edges[2] is not None:
+            self._edges = (*self._edges[:2], TBackward0(self, self._edges[2]))
+
     def edge_of_saved(self, name: str) -> Any:
         if name in self.op.inputs:
             place = self.op.inputs.index(name)
@@ -290,6 +294,43 @@ class OpNode(Recorded):
     def static_values(self) -> dict[str, Any]:
         sizes = {} if not self.likes or self.likes[0] is None else {"self_sym_sizes": self.likes[0].shape}
         return sizes | {torch_name(name): value for name, value in zip(self.op.statics, self.statics, strict=False)}
+
+
+class TBackward0(Node):
+    """Between a linear layer and its weight, as in torch: put there when the user looks at the layer's node, for hooks.
+
+    Hands on the gradient, which has the weight's own shape here.
+    """
+
+    __slots__ = ("e0",)
+    arity = 1
+    e0: Node
+
+    def __init__(self, layer: Node, edge: Node) -> None:
+        self.e0, self.meta, self.epoch = edge, edge.meta, layer.epoch
+        self.number = layer.number + 0.5  # type: ignore[assignment]  # between the layer and all that is older
+        self.buf = self.rare = None
+
+    @property
+    def vc(self) -> Any:
+        """The weight's."""
+        return self.e0.vc
+
+    @vc.setter
+    def vc(self, counter: Any) -> None:
+        self.e0.vc = counter
+
+    def edges(self) -> tuple[Node]:
+        return (self.e0,)
+
+    def apply(self, grad: Any, keep: bool) -> Any:
+        return grad
+
+    def call(self, grads: tuple[Any, ...], keep: bool, create_graph: bool) -> Sequence[Any]:
+        return grads
+
+    def _sequence_nr(self) -> int:
+        return int(-self.number - 1)
 
 
 class LinearNode(OpNode):

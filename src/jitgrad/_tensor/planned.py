@@ -19,7 +19,7 @@ from .._ops import matmul
 from .._ops.kinds import General
 from .base import TensorBase, version_of, wrap
 from .fields import SlotFields, release_slots
-from .nodes import contiguous, modified, second_time
+from .nodes import TBackward0, contiguous, modified, second_time
 
 empty = np.empty
 LINEAR, LINEAR_BIAS, LINEAR_BACKWARD = products.linear.index, products.linear_bias.index, products.linear_backward.index
@@ -101,6 +101,10 @@ class AddmmBackward0(PlannedNode):
 
     def edges(self) -> tuple[Node | None, ...]:
         return self.e0, self.e1, self.e2
+
+    def before_shown(self) -> None:
+        if self.e2 is not None:
+            self.e2 = TBackward0(self, self.e2)
 
     def apply(self, grad: Any, keep: bool) -> Any:
         x = self.s1
