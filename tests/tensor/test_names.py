@@ -286,3 +286,21 @@ def test_old_ways_to_make_tensors(lib):
         warnings.simplefilter("ignore")
         with pytest.raises(RuntimeError, match=r"requested resize to 3 \(3 elements in total\), but the given tensor has a size of 2"):
             x.resize(3)
+
+
+def test_functions_of_nn_by_their_short_names(lib):
+    x = lib.arange(8.0).view(1, 1, 8)
+    assert lib.conv1d(x, lib.ones(1, 1, 3)).tolist() == [[[3.0, 6.0, 9.0, 12.0, 15.0, 18.0]]]
+    assert lib.max_pool1d(x, 4).tolist() == [[[3.0, 7.0]]]
+    assert lib.avg_pool1d(x, 4).tolist() == [[[1.5, 5.5]]]
+    assert lib.cosine_similarity(x[0], -x[0]).tolist() == pytest.approx([-1.0])
+    assert lib.group_norm(lib.ones(1, 2, 3), 1).tolist() == [[[0.0] * 3] * 2]
+    assert lib.pixel_shuffle(lib.ones(1, 4, 1, 1), 2).shape == (1, 1, 2, 2)
+
+
+def test_storages_have_names(lib):
+    x = lib.ones(2)
+    assert isinstance(x.untyped_storage(), lib.UntypedStorage)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert isinstance(x.storage(), lib.TypedStorage)

@@ -88,3 +88,6 @@ class UntypedStorage(Storage):
     def __repr__(self) -> str:
         rows = "\n ".join(str(value) for value in self.tolist())
         return f" {rows}\n[jitgrad.storage.UntypedStorage(device=cpu) of size {len(self)}]"
+
+
+TypedStorage = Storage  # the name that programs ask by
