@@ -34,7 +34,10 @@ BINARY: Final = """
             return self
 """
 
-DEFAULTS: Final = {"alpha": "alpha == 1", "rounding_mode": "rounding_mode is None"}  # where the face comes down to the operator's op
+DEFAULTS: Final = {
+    "alpha": "alpha == 1",
+    "rounding_mode": "rounding_mode is None",
+}  # where the face comes down to the operator's op
 
 
 def inplace_method(item: Item) -> str:

@@ -109,7 +109,8 @@ def mark_inference(tensor: Any) -> Any:
 def place(array: Array) -> int:
     """Where an array begins in its memory, in bytes."""
     start: int = array.__array_interface__["data"][0]
-    return start - memory_of(array).__array_interface__["data"][0]
+    first: int = memory_of(array).__array_interface__["data"][0]
+    return start - first
 
 
 class Geometry:

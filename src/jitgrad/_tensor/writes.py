@@ -33,12 +33,12 @@ class WriteMethods(NewMethods):
 
         TypeError unless `other` is a tensor or a number; RuntimeError where it doesn't broadcast or writing is refused.
         """
-        if type(other) is TensorBase.kind and self.meta is other.meta and self.rare is None and other.rare is None and not modes.SPECIAL:
-            if (self.fn is None and other.fn is None) or not modes.grad_enabled():
-                check_overlap(self, other)
-                self.array[...] = other.array
-                self._bump()
-                return self
+        plain = type(other) is TensorBase.kind and self.meta is other.meta and self.rare is None and other.rare is None and not modes.SPECIAL
+        if plain and ((self.fn is None and other.fn is None) or not modes.grad_enabled()):
+            check_overlap(self, other)
+            self.array[...] = other.array
+            self._bump()
+            return self
         if not isinstance(other, TensorBase):
             if not isinstance(other, NUMBER_TYPES):
                 raise argument_error("copy_", "other", 1, "Tensor", other)
