@@ -162,3 +162,14 @@ def test_hooks_around_loading():
     model.register_load_state_dict_post_hook(lambda m, keys: keys)
     with pytest.raises(AssertionError, match="not expected to return new values"):
         model.load_state_dict({"0.old": torch.ones(1, 1)})
+
+
+def test_a_prefix_is_taken_off():
+    state = nn.Sequential(nn.Linear(1, 1)).state_dict(prefix="module.")
+    nn.modules.utils.consume_prefix_in_state_dict_if_present(state, "module.")
+    assert list(state) == ["0.weight", "0.bias"]
+    assert list(state._metadata) == ["", "0"]
+    nn.Sequential(nn.Linear(1, 1)).load_state_dict(state)
+    plain = {"module.a": 1, "b": 2}
+    nn.modules.utils.consume_prefix_in_state_dict_if_present(plain, "module.")
+    assert plain == {"a": 1, "b": 2}

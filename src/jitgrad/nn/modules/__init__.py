@@ -1,5 +1,6 @@
 """The modules."""
 
+from . import utils as utils
 from .activation import (
     ELU,
     GELU,
