@@ -304,3 +304,33 @@ def test_storages_have_names(lib):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         assert isinstance(x.storage(), lib.TypedStorage)
+
+
+def test_storages(lib):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        x = lib.arange(6.0)
+        part, whole = x[2:].untyped_storage(), x.untyped_storage()
+        assert part == whole
+        assert (part.nbytes(), len(part), x.storage().size(), x[2:].storage_offset()) == (24, 24, 6, 2)
+        assert x.storage().tolist() == [0.0, 1.0, 2.0, 3.0, 4.0, 5.0]
+        assert whole[4:8].tolist() == [0, 0, 128, 63]
+        x.storage()[0] = 7.0
+        assert x[0].item() == 7.0
+        assert whole.clone().data_ptr() != whole.data_ptr()
+        assert whole.copy_(lib.zeros(6).untyped_storage()) is whole
+        assert x.sum().item() == 0.0
+        assert (whole.type(), x.storage().type()) == ("torch.storage.UntypedStorage", "torch.FloatStorage")
+        assert lib.UntypedStorage(8).nbytes() == 8
+        assert lib.TypedStorage([1, 2], dtype=lib.float64).tolist() == [1.0, 2.0]
+        assert not any([whole.is_cuda, whole.is_shared()])
+        with pytest.raises(RuntimeError, match="slices are only supported in UntypedStorage"):
+            x.storage()[1:3]
+
+
+def test_storages_keep_their_length():
+    lib = pytest.importorskip("jitgrad")
+    whole = lib.ones(2).untyped_storage()
+    assert whole.resize_(8) is whole
+    with pytest.raises(NotImplementedError, match=r"UntypedStorage.resize_: memory keeps its length \(8 elements\)"):
+        whole.resize_(0)

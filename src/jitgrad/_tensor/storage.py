@@ -1,14 +1,14 @@
-"""The memory under a tensor: what `storage()` and `untyped_storage()` give."""
+"""The memory under a tensor: `storage()`, `untyped_storage()` and `set_`."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
 from .._core.devices import CPU
-from .._core.dtypes import dtype as Dtype, uint8
+from .._core.dtypes import default_dtype, dtype as Dtype, uint8
 from .._ops.views import flat_memory
 
 Array = np.ndarray[Any, Any]
@@ -17,11 +17,21 @@ Array = np.ndarray[Any, Any]
 class Storage:
     """Memory as one row of elements; shared with all tensors that lie in it.
 
-    Indexing gives and sets single elements; `nbytes()`, `size()` and `data_ptr()` are as torch has them.
+    source: the array whose whole memory it is, or what new memory holds: a number of elements, or the elements themselves.
+    Indexing gives and sets single elements; `nbytes()`, `size()` and `data_ptr()` are as torch has them. Writes to it are not counted by
+    version counters, as in torch.
     """
 
-    def __init__(self, array: Array, kind: Dtype) -> None:
-        self.elements: Array = flat_memory(array, kind)
+    is_cuda = is_sparse = False
+
+    def __init__(self, source: Array | int | Sequence[Any] = 0, kind: Dtype | None = None, *, dtype: Dtype | None = None) -> None:
+        kind = kind or dtype or default_dtype()
+        if isinstance(source, np.ndarray):
+            self.elements: Array = flat_memory(source, kind)
+        elif isinstance(source, int):
+            self.elements = np.empty(source, kind.numpy)
+        else:
+            self.elements = np.array(source, kind.numpy)
         self.dtype = kind
         self.device = CPU
 
@@ -54,16 +64,52 @@ class Storage:
         return iter(self.tolist())
 
     def __getitem__(self, index: Any) -> Any:
-        found = self.elements[index]
-        return found.item() if isinstance(found, np.generic) else type(self)(found, self.dtype)
+        if isinstance(index, slice):
+            raise RuntimeError("slices are only supported in UntypedStorage.__getitem__")
+        return self.elements[index].item()
 
     def __setitem__(self, index: Any, value: Any) -> None:
         self.elements[index] = value
 
     def fill_(self, value: Any) -> Storage:
-        """Set all elements, behind the back of version counters, as in torch."""
+        """Set all elements."""
         self.elements.fill(value)
         return self
+
+    def copy_(self, source: Storage, non_blocking: bool = False) -> Storage:
+        """Set all elements to those of another storage. RuntimeError for one of another size."""
+        if source.size() != self.size():
+            raise RuntimeError(f"size mismatch, got {source.size()} elements for {self.size()}")
+        self.elements[...] = source.elements
+        return self
+
+    def resize_(self, size: int) -> Storage:
+        """The storage itself for its own size. NotImplementedError for another: NumPy's memory does not change its length."""
+        if size != self.size():
+            raise NotImplementedError(f"{type(self).__name__}.resize_: memory keeps its length ({self.size()} elements); use resize_ of the tensor")
+        return self
+
+    def clone(self) -> Storage:
+        """A copy in other memory."""
+        return type(self)(self.elements.copy(), self.dtype)
+
+    def cpu(self) -> Storage:
+        """The storage itself."""
+        return self
+
+    def is_shared(self) -> bool:
+        """Whether the memory is shared with child processes, as far as a storage can tell: no."""
+        return False
+
+    is_pinned = is_shared
+
+    def type(self) -> str:
+        """The name of the storage's type, as torch spells it."""
+        return f"torch.{self.pickle_storage_type()}"
+
+    def pickle_storage_type(self) -> str:
+        """What saved files call it."""
+        return f"{self.dtype.scalar_name}Storage"
 
     def untyped(self) -> UntypedStorage:
         """The same memory as bytes."""
@@ -82,8 +128,24 @@ class Storage:
 class UntypedStorage(Storage):
     """Memory as bytes."""
 
-    def __init__(self, array: Array, kind: Dtype = uint8) -> None:
-        super().__init__(array, uint8)
+    def __init__(self, source: Array | int | Sequence[Any] = 0, kind: Dtype | None = None) -> None:
+        super().__init__(source, uint8)
+
+    def __getitem__(self, index: Any) -> Any:
+        found = self.elements[index]
+        if isinstance(index, slice):
+            part = UntypedStorage()
+            part.elements = found
+            return part
+        return found.item()
+
+    def resizable(self) -> bool:
+        """Whether `resize_` takes another size: no."""
+        return False
+
+    def type(self) -> str:
+        """The name of the storage's type, as torch spells it."""
+        return "torch.storage.UntypedStorage"
 
     def __repr__(self) -> str:
         rows = "\n ".join(str(value) for value in self.tolist())
