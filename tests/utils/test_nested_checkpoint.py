@@ -5,6 +5,7 @@ import weakref
 
 import pytest
 
+import jitgrad
 from tests.libraries import function, leaf, lib
 
 __all__ = ["lib"]
@@ -259,6 +260,20 @@ def test_words_for_other_shapes(lib, module, run, block, argument):
         out = run(fn, leaf(lib, 1.0), use_reentrant=False, debug=argument)
     with pytest.raises(RuntimeError, match=words):
         out.backward()
+
+
+def test_what_an_error_tells_in_debug_mode():
+    run = jitgrad.utils.checkpoint.checkpoint
+    x = leaf(jitgrad, 1.0)
+    out = run(two_runs(two, lambda x: x.cos() * jitgrad.tensor([1.0, 2.0])), x, use_reentrant=False, debug=True)
+    with pytest.raises(jitgrad.utils.checkpoint.CheckpointError) as caught:
+        out.backward()
+    first, _, again = str(caught.value).partition("Operations executed during recomputation:")
+    assert "Operations executed during the original forward:\n\n  aten.sin.default(float32[1]) -> float32[1]\n  aten.exp.default(" in first
+    assert "aten.cos.default(float32[1]) -> float32[1]" in again
+    assert first.count("test_nested_checkpoint.py") >= 4  # where each of them was saved
+    assert "saved metadata: {'shape': torch.Size([1])" in again
+    assert jitgrad._engine.modes.LOCAL.interceptor is None
 
 
 def test_saved_tensors_seen_from_outside(lib, run):

@@ -12,6 +12,7 @@ from ..._tensor import Tensor
 from ..._tensor.random import get_rng_state
 from ...autograd.graph import saved_tensors_hooks
 from .frames import Checkpoint
+from .logs import RunLog
 from .reentrant import CheckpointFunction
 from .settings import Contexts, debug_or, early_stop_or, noop_context_fn, rewound
 
@@ -29,7 +30,8 @@ def _record(function: Callable[..., Any], args: tuple[Any, ...], named: dict[str
         raise ValueError("debug=True is incompatible with non-default context_fn")
     if determinism_check not in _CHECKS:
         raise ValueError(f"determinism_check should be one of {list(_CHECKS)}, but got {determinism_check}")
-    forward_context, again_context = context_fn()
+    logs = (RunLog(), RunLog()) if debug else None
+    forward_context, again_context = context_fn() if logs is None else logs
     state = get_rng_state() if preserve else None
     if not modes.grad_enabled():
         return function(*args, **named)
@@ -38,7 +40,7 @@ def _record(function: Callable[..., Any], args: tuple[Any, ...], named: dict[str
         with rewound(state), again_context:
             function(*args, **named)
 
-    this = Checkpoint(again, args, _CHECKS[determinism_check], early_stop_or(early_stop), debug)
+    this = Checkpoint(again, args, _CHECKS[determinism_check], early_stop_or(early_stop), logs)
     with saved_tensors_hooks(this.pack, this.unpack), forward_context:
         result = function(*args, **named)
         this.completed = True
@@ -65,8 +67,8 @@ def checkpoint(function: Callable[..., Any], *args: Any, use_reentrant: bool | N
     Random numbers are the same the second time, unless `preserve_rng_state` is False. `use_reentrant` should be given, and be False: the
     reentrant variant takes no keyword arguments, works in a `backward()` of the whole graph only, and needs an input that takes a
     gradient. The other arguments are for the variant that is not reentrant: `context_fn()` returns contexts for the first and the
-    second run, `determinism_check` is "default" (shapes and dtypes are compared) or "none", with `debug` an error shows what was
-    saved where, with `early_stop` the second run ends with the last tensor that is needed.
+    second run, `determinism_check` is "default" (shapes and dtypes are compared) or "none", with `debug` an error shows the ops
+    of both runs and what was saved where, with `early_stop` the second run ends with the last tensor that is needed.
 
     Raises CheckpointError in the backward if the second run saved something else.
 

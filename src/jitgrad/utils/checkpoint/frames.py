@@ -9,8 +9,6 @@ as it has been handed out, also where the graph is retained.
 from __future__ import annotations
 
 import contextlib
-import os
-import traceback
 import weakref
 from collections.abc import Callable
 from typing import Any, Final
@@ -21,9 +19,9 @@ from ...autograd import enable_grad
 from ...autograd.function import FunctionCtx
 from ...autograd.graph import saved_tensors_hooks
 from .groups import GraphExecGroup
+from .logs import RunLog, told
 from .settings import CheckpointError
 
-_PACKAGE: Final = os.path.dirname(os.path.dirname(os.path.dirname(__file__))) + os.sep
 _NOWHERE: Final = object()  # stands for the node that saves a checkpoint's inputs: there is none
 
 _TIP: Final = (
@@ -33,15 +31,6 @@ _TIP: Final = (
 _OVERLAP: Final = (
     "Performing two backward calls that overlap (i.e. require the same saved activation in order to compute gradients) is not allowed while under "
     "the torch.utils.checkpoint.GraphExecGroup context. "
-)
-_LOGS: Final = (
-    "An error happened while unpacking tensors; dumping logs of latest computation\n"
-    "because you passed `debug=True` to `torch.utils.checkpoint.checkpoint()`.\n\n"
-    "Tensors saved during the original forward:\n\n{forward}\n\nTensors saved during recomputation:\n\n{again}\n\n"
-    "ERROR: Detected non-determinism while running activation checkpointing\n\n"
-    "You are seeing this error because you passed `debug=True` to checkpoint and\n"
-    "tensors to be saved during the original forward and differ between those saved\n"
-    "during recomputation. Each is listed above with the lines that had it saved.\n\n{error}"
 )
 
 
@@ -61,15 +50,15 @@ class _Recomputation:
     def __init__(self) -> None:
         self.tensors: weakref.WeakKeyDictionary[_Place, Tensor] = weakref.WeakKeyDictionary()
         self.count = 0
-        self.log: list[str] = []
         self.inside_forward = False  # the forward was not over, and this run of the function went further than that one had got
 
 
 class Checkpoint:
     """One call of the function. Held by the graph through the hooks, and holds the places weakly: what dies with the graph is forgotten."""
 
-    def __init__(self, again: Callable[..., Any], args: tuple[Any, ...], describe: Callable[[Any], Any], early_stop: bool, debug: bool) -> None:
-        self.again, self.describe, self.early_stop, self.debug = again, describe, early_stop, debug
+    def __init__(self, again: Callable[..., Any], args: tuple[Any, ...], describe: Callable[[Any], Any], early_stop: bool,
+                 logs: tuple[RunLog, RunLog] | None) -> None:  # fmt: skip
+        self.again, self.describe, self.early_stop, self.logs = again, describe, early_stop, logs
         self.args = [None if isinstance(x, Tensor) else x for x in args]
         self.tensor_args = [place for place, x in enumerate(args) if isinstance(x, Tensor)]
         self.saved = FunctionCtx()  # checks versions, and sends the inputs through the hooks of a checkpoint around this one
@@ -77,7 +66,6 @@ class Checkpoint:
         self.saved._keep(_NOWHERE)
         self.places: list[weakref.ref[_Place]] = []
         self.descriptions: list[Any] = []
-        self.log: list[str] = []
         self.completed = False
         self.runs: weakref.WeakKeyDictionary[Any, _Recomputation] = weakref.WeakKeyDictionary()
 
@@ -86,8 +74,8 @@ class Checkpoint:
         place = _Place()
         self.places.append(weakref.ref(place))
         self.descriptions.append(self.describe(tensor))
-        if self.debug:
-            self.log.append(_note(tensor))
+        if self.logs is not None:
+            self.logs[0].save(tensor)
         return place
 
     def unpack(self, place: _Place) -> Tensor:
@@ -122,10 +110,9 @@ class Checkpoint:
                 self.again(*args)
             self.check(new)
         except CheckpointError as error:
-            if not self.debug:
+            if self.logs is None:
                 raise
-            logs = _LOGS.format(forward="\n".join(self.log), again="\n".join(new.log), error=error)
-            raise CheckpointError(logs) from error
+            raise CheckpointError(told(*self.logs, error)) from error
         return new
 
     def refill(self, new: _Recomputation, tensor: Tensor) -> Tensor:
@@ -142,8 +129,8 @@ class Checkpoint:
                 f"torch.utils.checkpoint: trying to save more tensors during recomputation than during the original forward pass.\n{_TIP}"
             )
         new.count += 1
-        if self.debug:
-            new.log.append(_note(tensor))
+        if self.logs is not None:
+            self.logs[1].save(tensor)
         place = self.places[index]()
         if place is not None:  # else that part of the graph is gone
             new.tensors[place] = found
@@ -170,9 +157,3 @@ class Checkpoint:
                 "torch.utils.checkpoint: Recomputed values for the following tensors have different metadata than during the forward pass.\n"
                 f"{different}.\n{_TIP}"
             )
-
-
-def _note(tensor: Tensor) -> str:
-    """A saved tensor and the lines of the user's program that had it saved."""
-    lines = [f"  {x.filename}:{x.lineno}:{x.name}" for x in traceback.extract_stack() if not x.filename.startswith(_PACKAGE)]
-    return "\n".join([f"{tensor.dtype} {tuple(tensor.shape)}", *lines])
