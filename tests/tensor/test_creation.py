@@ -247,3 +247,67 @@ def test_inference_tensors(lib):
     with lib.inference_mode():
         x = lib.zeros(2)
     assert x.is_inference()
+
+
+# ---------------------------------------------------------------- where a new tensor is and how it lies
+FACTORIES = {
+    "zeros": (2,),
+    "ones": (2,),
+    "empty": (2,),
+    "rand": (2,),
+    "randn": (2,),
+    "full": ((2,), 1.0),
+    "arange": (2,),
+    "linspace": (0, 1, 2),
+    "logspace": (0, 1, 2),
+    "eye": (2,),
+    "randperm": (2,),
+    "randint": (5, (2,)),
+    "scalar_tensor": (2.0,),
+    "empty_strided": ((2,), (1,)),
+}
+LIKE = {"zeros_like": (), "ones_like": (), "empty_like": (), "rand_like": (), "randn_like": (), "full_like": (1.0,), "randint_like": (5,)}
+
+
+def places(lib):
+    """Every factory as a function of keywords."""
+    x = lib.ones(2)
+    for name, arguments in FACTORIES.items():
+        yield name, lambda name=name, arguments=arguments, **how: getattr(lib, name)(*arguments, **how)
+    for name, arguments in LIKE.items():
+        yield name, lambda name=name, arguments=arguments, **how: getattr(lib, name)(x, *arguments, **how)
+    for name in ("new_zeros", "new_ones", "new_empty"):
+        yield name, lambda name=name, **how: getattr(x, name)(2, **how)
+
+
+@pytest.mark.parametrize("package", ["jitgrad", "torch"])
+def test_places_that_are_accepted(package):
+    lib = pytest.importorskip(package)
+    for _, make in places(lib):
+        assert make(device="cpu", layout=lib.strided).device == lib.device("cpu")
+        assert make(device=lib.device("cpu"), layout=None).numel() >= 1
+
+
+@pytest.mark.parametrize("package", ["jitgrad", "torch"])
+def test_places_that_are_refused(package):
+    lib = pytest.importorskip(package)
+    for name, make in places(lib):
+        with pytest.raises(AssertionError, match="Torch not compiled with CUDA enabled"):
+            make(device="cuda")
+        with pytest.raises(TypeError, match=rf"{name}\(\): argument 'device' must be torch.device, not float|invalid combination"):
+            make(device=1.5)
+        with pytest.raises(TypeError, match=rf"{name}\(\): argument 'layout' must be torch.layout, not int|invalid combination"):
+            make(layout=3)
+
+
+def test_sparse_pinned_and_turned_memory_is_refused():
+    lib = pytest.importorskip("jitgrad")
+    for _, make in places(lib):
+        with pytest.raises(RuntimeError, match=r"layout torch.sparse_coo is not implemented"):
+            make(layout=lib.sparse_coo)
+    for name, arguments in FACTORIES.items():
+        with pytest.raises(RuntimeError, match="pin_memory=True requires"):
+            getattr(lib, name)(*arguments, pin_memory=True)
+    with pytest.raises(NotImplementedError, match="channels_last"):
+        lib.empty(1, 2, 3, 4, memory_format=lib.channels_last)
+    assert lib.zeros_like(lib.ones(2), memory_format=lib.preserve_format).tolist() == [0.0, 0.0]

@@ -157,21 +157,24 @@ def _word(name: str) -> Word:
     return WORDS[name]
 
 
-def check_layout(wanted: Any) -> None:
+def check_layout(wanted: Any, function: str = "empty") -> None:
     """Accept None and `strided`; RuntimeError or TypeError for the rest."""
     if wanted is not None and wanted is not strided:
         if not isinstance(wanted, layout):
-            raise TypeError(f"argument 'layout' must be torch.layout, not {type(wanted).__name__}")
+            raise TypeError(f"{function}(): argument 'layout' must be torch.layout, not {type(wanted).__name__}")
         raise RuntimeError(f"layout {wanted} is not implemented: all tensors are dense")
 
 
 def check_memory_format(function: str, wanted: Any, rank: int) -> None:
-    """Accept None and the formats without other strides; TypeError, RuntimeError or NotImplementedError for the rest."""
+    """Accept None and the formats without other strides; TypeError, RuntimeError or NotImplementedError for the rest.
+
+    rank: of the tensor, negative if it isn't known yet.
+    """
     if wanted is None or wanted is contiguous_format or wanted is preserve_format:
         return
     if not isinstance(wanted, memory_format):
         raise TypeError(f"{function}(): argument 'memory_format' must be torch.memory_format, not {type(wanted).__name__}")
-    if rank != (4 if wanted is channels_last else 5):
+    if rank >= 0 and rank != (4 if wanted is channels_last else 5):
         raise RuntimeError(f"required rank {4 if wanted is channels_last else 5} tensor to use {wanted.name} format")
     raise NotImplementedError(f"{function}(): memory format {wanted} is not supported: copies are in row-major order")
 
@@ -182,3 +185,15 @@ def check_pinned(pin_memory: Any) -> None:
         raise RuntimeError(
             "pin_memory=True requires a CUDA or other accelerator backend; no pinned memory allocator is available on this system."
         )
+
+
+def check_place(function: str, where: Any, wanted: Any, pinned: Any, order: Any = None) -> None:
+    """Accept what leaves a new tensor dense, on the CPU and in row-major order; errors in torch's words that name the rest."""
+    if where is not None:
+        check_device(where, function)
+    if wanted is not None:
+        check_layout(wanted, function)
+    if pinned:
+        check_pinned(pinned)
+    if order is not None and order is not contiguous_format and order is not preserve_format:
+        check_memory_format(function, order, -1)

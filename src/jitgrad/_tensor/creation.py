@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from .._core.devices import check_device
+from .._core.devices import check_device, check_place
 from .._core.dtypes import bool_, default_dtype, dtype as Dtype, from_numpy as from_native, int64, scalar_dtype
 from .._core.errors import argument_error, bracketed
 from .._core.shapes import parse_shape
@@ -126,7 +126,7 @@ def zeros(
     **named: Any,
 ) -> Tensor:
     """A tensor of zeros; `zeros(2, 3)` or `zeros((2, 3))`."""
-    check_device(device)
+    check_place("zeros", device, layout, pin_memory)
     return leaf(np.zeros(sizes("zeros", size, named), native("zeros", dtype)), requires_grad)
 
 
@@ -140,14 +140,14 @@ def ones(
     **named: Any,
 ) -> Tensor:
     """A tensor of ones; `ones(2, 3)` or `ones((2, 3))`."""
-    check_device(device)
+    check_place("ones", device, layout, pin_memory)
     return leaf(np.ones(sizes("ones", size, named), native("ones", dtype)), requires_grad)
 
 
 def empty(*size: Any, dtype: Dtype | None = None, device: Any = None, requires_grad: bool = False, layout: Any = None, pin_memory: bool = False,
           memory_format: Any = None, **named: Any) -> Tensor:  # fmt: skip
     """A tensor whose elements are whatever the memory held."""
-    check_device(device)
+    check_place("empty", device, layout, pin_memory, memory_format)
     return leaf(np.empty(sizes("empty", size, named), native("empty", dtype)), requires_grad)
 
 
@@ -162,7 +162,7 @@ def full(
     pin_memory: bool = False,
 ) -> Tensor:
     """A tensor of one value, by default of the dtype the value has. RuntimeError if it doesn't fit an integer `dtype`."""
-    check_device(device)
+    check_place("full", device, layout, pin_memory)
     if not isinstance(size, (tuple, list)):
         raise argument_error("full", "size", 1, "tuple of ints", size)
     return leaf(filled("full", sizes("full", (size,), {}), fill_value, dtype_argument("full", dtype)), requires_grad)
@@ -197,6 +197,7 @@ def zeros_like(
     pin_memory: bool = False,
 ) -> Tensor:
     """Zeros of the shape and dtype of `input`."""
+    check_place("zeros_like", device, layout, pin_memory, memory_format)
     shape, kind = _like("zeros_like", input, dtype, device)
     return leaf(np.zeros(shape, kind.numpy), requires_grad)
 
@@ -212,6 +213,7 @@ def ones_like(
     pin_memory: bool = False,
 ) -> Tensor:
     """Ones of the shape and dtype of `input`."""
+    check_place("ones_like", device, layout, pin_memory, memory_format)
     shape, kind = _like("ones_like", input, dtype, device)
     return leaf(np.ones(shape, kind.numpy), requires_grad)
 
@@ -227,6 +229,7 @@ def empty_like(
     pin_memory: bool = False,
 ) -> Tensor:
     """Uninitialised memory of the shape and dtype of `input`."""
+    check_place("empty_like", device, layout, pin_memory, memory_format)
     shape, kind = _like("empty_like", input, dtype, device)
     return leaf(np.empty(shape, kind.numpy), requires_grad)
 
@@ -243,6 +246,7 @@ def full_like(
     pin_memory: bool = False,
 ) -> Tensor:
     """One value in the shape and dtype of `input`."""
+    check_place("full_like", device, layout, pin_memory, memory_format)
     shape, kind = _like("full_like", input, dtype, device)
     return leaf(filled("full_like", shape, fill_value, kind), requires_grad)
 
@@ -257,7 +261,7 @@ def scalar_tensor(
     pin_memory: bool = False,
 ) -> Tensor:
     """A 0-dim tensor, by default of the default dtype."""
-    check_device(device)
+    check_place("scalar_tensor", device, layout, pin_memory)
     number = number_argument("scalar_tensor", "s", 1, s)
     return leaf(
         filled("scalar_tensor", (), number, dtype_argument("scalar_tensor", dtype) or default_dtype()), requires_grad
@@ -275,7 +279,7 @@ def empty_strided(
     pin_memory: bool = False,
 ) -> Tensor:
     """Uninitialised memory of a given shape and strides (in elements)."""
-    check_device(device)
+    check_place("empty_strided", device, layout, pin_memory)
     shape, steps, kind = sizes("empty_strided", (size,), {}), tuple(stride), native("empty_strided", dtype)
     if len(shape) != len(steps):
         raise RuntimeError(
@@ -297,7 +301,7 @@ def empty_permuted(
     pin_memory: bool = False,
 ) -> Tensor:
     """Uninitialised memory whose axes lie in memory in the order `physical_layout`, outermost first."""
-    check_device(device)
+    check_place("empty_permuted", device, layout, pin_memory)
     shape, order = sizes("empty_permuted", (size,), {}), tuple(physical_layout)
     if len(shape) != len(order):
         raise RuntimeError(f"Number of dimensions in size does not match the length of the physical_layout; i.e. len(size) = {len(shape)} is not "
@@ -320,7 +324,7 @@ def arange(*bounds: Any, start: Any = 0, end: Any = None, step: Any = 1, out: Te
 
     int64 unless a bound is a float. RuntimeError for a step of zero or of the wrong sign.
     """
-    check_device(device)
+    check_place("arange", device, layout, pin_memory)
     kind = dtype_argument("arange", dtype) or (None if out is None else out.meta.kind)
     if len(bounds) == 1:
         start, end = (bounds[0], end) if end is not None else (start, bounds[0])
@@ -381,7 +385,7 @@ def eye(
     pin_memory: bool = False,
 ) -> Tensor:
     """Ones on the diagonal of an (n, m) matrix, m = n by default."""
-    check_device(device)
+    check_place("eye", device, layout, pin_memory)
     for place, (name, count) in enumerate((("n", n), ("m", n if m is None else m)), 1):
         if isinstance(count, bool) or not hasattr(count, "__index__"):
             raise argument_error("eye", name, place, "int", count)

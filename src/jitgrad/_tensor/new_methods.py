@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from typing import TYPE_CHECKING, Any
 
-from .._core.devices import check_device
+from .._core.devices import check_place
 from .._core.dtypes import dtype as Dtype
 from .._core.errors import argument_error
 from .._core.late import LateModule
@@ -32,7 +32,7 @@ class NewMethods(PlacementMethods):
     def new_tensor(self, data: Any, *, dtype: Dtype | None = None, device: Any = None, requires_grad: bool = False,
                    layout: Any = None, pin_memory: bool = False) -> Tensor:  # fmt: skip
         """A leaf with a copy of `data`, by default of this tensor's dtype."""
-        check_device(device)
+        check_place("new_tensor", device, layout, pin_memory)
         if isinstance(data, TensorBase):
             warnings.warn(creation.COPY_WARNING.format("tensor.new_tensor"), UserWarning, stacklevel=2)
         return leaf(data_array(data, dtype_argument("new_tensor", dtype) or self.meta.kind), requires_grad)
@@ -40,25 +40,28 @@ class NewMethods(PlacementMethods):
     def new_zeros(self, *size: Any, dtype: Dtype | None = None, device: Any = None, requires_grad: bool = False,
                   layout: Any = None, pin_memory: bool = False, **named: Any) -> Tensor:  # fmt: skip
         """Zeros of a given shape, by default of this tensor's dtype."""
+        check_place("new_zeros", device, layout, pin_memory)
         shape = sizes("new_zeros", size, named)
         return creation.zeros(shape, dtype=dtype or self.meta.kind, device=device, requires_grad=requires_grad)
 
     def new_ones(self, *size: Any, dtype: Dtype | None = None, device: Any = None, requires_grad: bool = False,
                  layout: Any = None, pin_memory: bool = False, **named: Any) -> Tensor:  # fmt: skip
         """Ones of a given shape, by default of this tensor's dtype."""
+        check_place("new_ones", device, layout, pin_memory)
         shape = sizes("new_ones", size, named)
         return creation.ones(shape, dtype=dtype or self.meta.kind, device=device, requires_grad=requires_grad)
 
     def new_empty(self, *size: Any, dtype: Dtype | None = None, device: Any = None, requires_grad: bool = False,
                   layout: Any = None, pin_memory: bool = False, **named: Any) -> Tensor:  # fmt: skip
         """Uninitialised memory of a given shape, by default of this tensor's dtype."""
+        check_place("new_empty", device, layout, pin_memory)
         shape = sizes("new_empty", size, named)
         return creation.empty(shape, dtype=dtype or self.meta.kind, device=device, requires_grad=requires_grad)
 
     def new_full(self, size: Any, fill_value: Any, *, dtype: Dtype | None = None, device: Any = None,
                  requires_grad: bool = False, layout: Any = None, pin_memory: bool = False) -> Tensor:  # fmt: skip
         """One value in a given shape, by default of this tensor's dtype."""
-        check_device(device)
+        check_place("new_full", device, layout, pin_memory)
         if not isinstance(size, (tuple, list)):
             raise argument_error("new_full", "size", 1, "tuple of ints", size)
         kind = dtype_argument("new_full", dtype) or self.meta.kind
@@ -67,6 +70,7 @@ class NewMethods(PlacementMethods):
     def new_empty_strided(self, size: Any, stride: Any, *, dtype: Dtype | None = None, device: Any = None,
                           requires_grad: bool = False, layout: Any = None, pin_memory: bool = False) -> Tensor:  # fmt: skip
         """Uninitialised memory of given shape and strides, by default of this tensor's dtype."""
+        check_place("new_empty_strided", device, layout, pin_memory)
         return creation.empty_strided(
             size, stride, dtype=dtype or self.meta.kind, device=device, requires_grad=requires_grad
         )

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from .._core.devices import CPU, check_device, device as Device
+from .._core.devices import CPU, check_device, check_place, device as Device
 from .._core.dtypes import dtype as Dtype, float32, iinfo, int64
 from .._core.errors import argument_error
 from .._core.shapes import parse_shape
@@ -147,7 +147,7 @@ def resets() -> None:
 def rand(*size: Any, generator: Any = None, dtype: Dtype | None = None, device: Any = None, requires_grad: bool = False,
          layout: Any = None, pin_memory: bool = False, **named: Any) -> Tensor:  # fmt: skip
     """Uniform numbers in [0, 1); `rand(2, 3)` or `rand((2, 3))`."""
-    check_device(device)
+    check_place("rand", device, layout, pin_memory)
     shape, kind = sizes("rand", size, named), native("rand", dtype)
     draws.check_floating("check_uniform_bounds", dtype_argument("rand", dtype) or float32)
     return leaf(seen("uniform", draws.uniform_array(shape, kind, draws.stream_of(generator)), generator), requires_grad)
@@ -156,7 +156,7 @@ def rand(*size: Any, generator: Any = None, dtype: Dtype | None = None, device: 
 def randn(*size: Any, generator: Any = None, dtype: Dtype | None = None, device: Any = None, requires_grad: bool = False,
           layout: Any = None, pin_memory: bool = False, **named: Any) -> Tensor:  # fmt: skip
     """Normal numbers of mean 0 and variance 1; `randn(2, 3)` or `randn((2, 3))`."""
-    check_device(device)
+    check_place("randn", device, layout, pin_memory)
     shape, kind = sizes("randn", size, named), native("randn", dtype)
     draws.check_floating("normal_kernel_cpu", dtype_argument("randn", dtype) or float32)
     return leaf(seen("normal", draws.normal_array(shape, kind, draws.stream_of(generator)), generator), requires_grad)
@@ -165,7 +165,7 @@ def randn(*size: Any, generator: Any = None, dtype: Dtype | None = None, device:
 def randint(*args: Any, generator: Any = None, dtype: Dtype | None = None, device: Any = None, requires_grad: bool = False,
             layout: Any = None, pin_memory: bool = False, **named: Any) -> Tensor:  # fmt: skip
     """Integers: `randint(high, size)` in [0, high), `randint(low, high, size)` in [low, high); int64 unless `dtype` is given."""
-    check_device(device)
+    check_place("randint", device, layout, pin_memory)
     given = dict(zip(("low", "high", "size") if len(args) + len(named) > 2 else ("high", "size"), args, strict=False)) | named
     if "high" not in given or "size" not in given or set(given) - {"low", "high", "size"}:
         raise TypeError(f"randint() received an invalid combination of arguments - got ({', '.join(type(x).__name__ for x in args)})")
@@ -188,7 +188,7 @@ def bounded(shape: tuple[int, ...], low: int, high: int, kind: Dtype, generator:
 def randperm(n: int, *, generator: Any = None, dtype: Dtype | None = None, device: Any = None, requires_grad: bool = False,
              layout: Any = None, pin_memory: bool = False) -> Tensor:  # fmt: skip
     """The integers from 0 to n - 1 in random order; int64 unless `dtype` is given."""
-    check_device(device)
+    check_place("randperm", device, layout, pin_memory)
     if n < 0:
         raise RuntimeError(f"Trying to create tensor with negative dimension {n}: [{n}]")
     kind = dtype_argument("randperm", dtype) or int64
@@ -209,6 +209,7 @@ def like(function: str, input: Any, dtype: Any, device: Any) -> tuple[tuple[int,
 def rand_like(input: Tensor, *, generator: Any = None, dtype: Dtype | None = None, device: Any = None, requires_grad: bool = False,
               layout: Any = None, memory_format: Any = None) -> Tensor:  # fmt: skip
     """Uniform numbers in [0, 1) of the input's shape and dtype."""
+    check_place("rand_like", device, layout, False, memory_format)
     shape, kind = like("rand_like", input, dtype, device)
     draws.check_floating("check_uniform_bounds", kind)
     return leaf(seen("uniform", draws.uniform_array(shape, kind.numpy, draws.stream_of(generator)), generator), requires_grad)
@@ -217,6 +218,7 @@ def rand_like(input: Tensor, *, generator: Any = None, dtype: Dtype | None = Non
 def randn_like(input: Tensor, *, generator: Any = None, dtype: Dtype | None = None, device: Any = None, requires_grad: bool = False,
                layout: Any = None, memory_format: Any = None) -> Tensor:  # fmt: skip
     """Normal numbers of mean 0 and variance 1, of the input's shape and dtype."""
+    check_place("randn_like", device, layout, False, memory_format)
     shape, kind = like("randn_like", input, dtype, device)
     draws.check_floating("normal_kernel_cpu", kind)
     return leaf(seen("normal", draws.normal_array(shape, kind.numpy, draws.stream_of(generator)), generator), requires_grad)
@@ -225,6 +227,7 @@ def randn_like(input: Tensor, *, generator: Any = None, dtype: Dtype | None = No
 def randint_like(input: Tensor, low: int, high: int | None = None, *, generator: Any = None, dtype: Dtype | None = None, device: Any = None,
                  requires_grad: bool = False, layout: Any = None, memory_format: Any = None) -> Tensor:  # fmt: skip
     """Integers in [0, low), or in [low, high), of the input's shape and dtype."""
+    check_place("randint_like", device, layout, False, memory_format)
     shape, kind = like("randint_like", input, dtype, device)
     low, high = (0, low) if high is None else (low, high)
     return leaf(bounded(shape, low, high, kind, generator), requires_grad)
@@ -233,7 +236,7 @@ def randint_like(input: Tensor, low: int, high: int | None = None, *, generator:
 def normal(mean: Any = 0.0, std: Any = 1.0, size: Any = None, *, generator: Any = None, dtype: Dtype | None = None, device: Any = None,
            requires_grad: bool = False, layout: Any = None, pin_memory: bool = False) -> Tensor:  # fmt: skip
     """Normal numbers: of the given `size`, or around a tensor of means and with a tensor of deviations, which broadcast."""
-    check_device(device)
+    check_place("normal", device, layout, pin_memory)
     stream = draws.stream_of(generator)
     if size is not None:
         draws.check_std(std)

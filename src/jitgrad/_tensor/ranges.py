@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from .._core.devices import check_device
+from .._core.devices import check_place
 from .._core.dtypes import bool_, default_dtype, dtype as Dtype, int64
 from .base import TensorBase
 from .convert import check_fits, check_shareable, dtype_argument, number_argument
@@ -29,7 +29,7 @@ def range(
     pin_memory: bool = False,
 ) -> Tensor:
     """start, start + step ... with `end`, as floats; deprecated for `arange`. RuntimeError for a step of zero or of the wrong sign."""
-    check_device(device, "range")
+    check_place("range", device, layout, pin_memory)
     warnings.warn("torch.range is deprecated and will be removed in a future release because its behavior is inconsistent with Python's range "
                   "builtin. Instead, use torch.arange, which produces values in [start, end).", stacklevel=2)  # fmt: skip
     first, last = (0, start) if end is None else (start, end)
@@ -84,7 +84,7 @@ def linspace(
     pin_memory: bool = False,
 ) -> Tensor:
     """`steps` evenly spaced numbers, both ends included. RuntimeError for a negative count."""
-    check_device(device)
+    check_place("linspace", device, layout, pin_memory)
     kind = dtype_argument("linspace", dtype) or default_dtype()
     return leaf(_cast(_spaced("linspace", start, end, steps, kind), kind), requires_grad)
 
@@ -92,7 +92,7 @@ def linspace(
 def logspace(start: Any, end: Any, steps: int, base: float = 10.0, *, dtype: Dtype | None = None, device: Any = None,
              requires_grad: bool = False, layout: Any = None, pin_memory: bool = False) -> Tensor:  # fmt: skip
     """`base` to the power of `linspace(start, end, steps)`."""
-    check_device(device)
+    check_place("logspace", device, layout, pin_memory)
     kind = dtype_argument("logspace", dtype) or default_dtype()
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         return leaf(_cast(np.asarray(float(base) ** _spaced("logspace", start, end, steps, kind)), kind), requires_grad)
@@ -134,7 +134,7 @@ def tril_indices(
     row: int, col: int, offset: int = 0, *, dtype: Dtype | None = None, device: Any = None, layout: Any = None
 ) -> Tensor:
     """(2, k): rows and columns of the lower triangle of a (row, col) matrix, row by row."""
-    check_device(device)
+    check_place("tril_indices", device, layout, False)
     return leaf(
         np.stack(np.tril_indices(row, offset, col)).astype((dtype_argument("tril_indices", dtype) or int64).numpy)
     )
@@ -144,7 +144,7 @@ def triu_indices(
     row: int, col: int, offset: int = 0, *, dtype: Dtype | None = None, device: Any = None, layout: Any = None
 ) -> Tensor:
     """(2, k): rows and columns of the upper triangle of a (row, col) matrix, row by row."""
-    check_device(device)
+    check_place("triu_indices", device, layout, False)
     return leaf(
         np.stack(np.triu_indices(row, offset, col)).astype((dtype_argument("triu_indices", dtype) or int64).numpy)
     )
