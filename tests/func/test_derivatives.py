@@ -1,5 +1,7 @@
 """`func`: gradients, products with Jacobians, Jacobians, and all of them nested, beside torch's."""
 
+import gc
+import weakref
 from collections import OrderedDict, namedtuple
 
 import pytest
@@ -250,3 +252,29 @@ def test_what_is_exported():
     assert "func" in dir(jitgrad)
     for name in jitgrad.func.__all__:
         assert getattr(jitgrad.func, name).__module__.startswith("jitgrad.func")
+
+
+@pytest.mark.parametrize("name", ["grad", "vjp", "jvp", "jacfwd", "jacrev", "hessian", "nested", "reverse over forward"])
+def test_everything_is_freed_by_reference_counting(name):
+    func, made = jitgrad.func, []
+
+    def scalar(x):
+        y = (x.exp() * x).softmax(0)
+        made.append(weakref.ref(y))
+        return y[0]
+
+    calls = {
+        "vjp": lambda x: func.vjp(scalar, x)[1](jitgrad.tensor(1.0)),
+        "jvp": lambda x: func.jvp(scalar, (x,), (x,)),
+        "nested": func.grad(lambda a: func.grad(scalar)(a).sum()),
+        "reverse over forward": lambda x: func.jvp(scalar, (x.requires_grad_(),), (x,)),
+    }
+    gc.collect()
+    gc.disable()
+    try:
+        call = calls[name] if name in calls else getattr(func, name)(scalar)
+        call(jitgrad.ones(3))
+        assert made
+        assert [ref() for ref in made if ref() is not None] == []
+    finally:
+        gc.enable()
