@@ -122,6 +122,20 @@ def test_noise_that_keeps_mean_and_variance(lib):
     assert len(set(z.reshape(-1).tolist())) == 2
 
 
+def test_choices_by_chance(lib):
+    lib.manual_seed(0)
+    x = lib.zeros(2000, 2, requires_grad=True)
+    with lib.no_grad():
+        x[:, 0] = 1.0986123  # the logarithm of 3
+    soft, hard = (lib.nn.functional.gumbel_softmax(x, 0.5, hard) for hard in (False, True))
+    for y in (soft, hard):
+        assert lib.allclose(y.sum(1), lib.ones(2000))
+    assert ((hard > 0.999) | (hard < 0.001)).all()
+    assert abs(hard[:, 0].mean().item() - 0.75) < 0.05
+    (hard[:, 0]).sum().backward()
+    assert (x.grad != 0).any()
+
+
 def test_slopes_by_chance(lib):
     lib.manual_seed(0)
     x = lib.full((1000,), -1.0, requires_grad=True)

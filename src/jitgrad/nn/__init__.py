@@ -126,7 +126,7 @@ from .modules.pooling import (
     MaxPool2d,
     MaxPool3d,
 )
-from .modules.recurrent import GRU, LSTM, RNN
+from .modules.rnn import GRU, LSTM, RNN
 from .modules.sparse import Embedding
 from .parameter import Buffer, Parameter
 

@@ -9,9 +9,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from .._tensor import Tensor, _functions as T
+from .._tensor.creation import empty, zeros_like
 from ._reduction import checked_reduction, legacy_reduction
 
-__all__ = ["bilinear", "glu", "group_norm", "kl_div", "rms_norm"]
+__all__ = ["bilinear", "glu", "group_norm", "gumbel_softmax", "kl_div", "rms_norm"]
 
 
 def glu(input: Tensor, dim: int = -1) -> Tensor:
@@ -23,6 +24,17 @@ def glu(input: Tensor, dim: int = -1) -> Tensor:
         raise RuntimeError(f"Halving dimension must be even, but dimension {dim % input.dim()} is size {size}")
     kept, gate = input.narrow(dim, 0, size // 2), input.narrow(dim, size // 2, size // 2)
     result: Tensor = kept * gate.sigmoid()
+    return result
+
+
+def gumbel_softmax(logits: Tensor, tau: float = 1, hard: bool = False, eps: float = 1e-10, dim: int = -1) -> Tensor:
+    """Softmax of the logits and Gumbel noise, over `tau`; with `hard` a one-hot vector that has the softmax's gradient."""
+    noise = -empty(logits.shape, dtype=logits.dtype).exponential_().log()
+    soft: Tensor = ((logits + noise) / tau).softmax(dim)
+    if not hard:
+        return soft
+    one_hot = zeros_like(soft).scatter_(dim, soft.argmax(dim, keepdim=True), 1.0)
+    result: Tensor = one_hot - soft.detach() + soft
     return result
 
 

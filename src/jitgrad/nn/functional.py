@@ -62,7 +62,7 @@ from ._channels import (
     rrelu_,
     unfold,
 )
-from ._composed import bilinear, glu, group_norm, kl_div, rms_norm
+from ._composed import bilinear, glu, group_norm, gumbel_softmax, kl_div, rms_norm
 from ._losses import (
     binary_cross_entropy,
     binary_cross_entropy_with_logits,
@@ -159,6 +159,7 @@ __all__ = [
     "gelu",
     "glu",
     "group_norm",
+    "gumbel_softmax",
     "hardshrink",
     "hardsigmoid",
     "hardswish",

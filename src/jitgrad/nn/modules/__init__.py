@@ -126,7 +126,7 @@ from .pooling import (
     MaxPool2d,
     MaxPool3d,
 )
-from .recurrent import GRU, LSTM, RNN
+from .rnn import GRU, LSTM, RNN
 from .sparse import Embedding
 
 __all__ = [

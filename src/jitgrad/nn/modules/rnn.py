@@ -13,10 +13,10 @@ from ..._tensor import Tensor, _functions as T
 from ..._tensor.creation import empty, zeros
 from .. import functional as F, init
 from ..parameter import Parameter
-from .cells import gru_step, lstm_step, simple_step
+from .cells import GRUCell, LSTMCell, RNNCell, gru_step, lstm_step, simple_step
 from .module import Module
 
-__all__ = ["GRU", "LSTM", "RNN"]
+__all__ = ["GRU", "LSTM", "RNN", "GRUCell", "LSTMCell", "RNNCell"]
 
 
 class _Layers(Module):
@@ -97,6 +97,16 @@ class _Layers(Module):
 
     def flatten_parameters(self) -> None:
         """Nothing to do: a matter of other devices."""
+
+    @property
+    def all_weights(self) -> list[list[Parameter]]:
+        """The weights of each layer and direction."""
+        found = []
+        for layer in range(self.num_layers):
+            for end in self._ends():
+                own = [self._parameters[f"{name}_l{layer}{end}"] for name, _ in self._shapes(layer)]
+                found.append([weight for weight in own if weight is not None])
+        return found
 
     # ---- running
     def _step(self, x: Tensor, states: tuple[Tensor, ...], weights: Sequence[Any], projection: Any) -> tuple[Tensor, ...]:
