@@ -103,3 +103,53 @@ def test_the_worked_example(lib):
     (y * y).backward()
     assert log == ["AccumulateGrad of b", "MulBackward0", "AccumulateGrad of w"]
     assert (w.grad.item(), b.grad.item()) == (28.0, 14.0)
+
+
+# ---------------------------------------------------------------- the order of hooks
+@pytest.mark.parametrize(
+    ("count", "order"), [(3, [0, 1, 2]), (4, [0, 2, 1, 3]), (5, [0, 2, 4, 1, 3]), (7, [0, 2, 5, 6, 4, 1, 3])]
+)
+def test_accumulators_that_are_ready_at_once(lib, count, order):
+    """As torch's heap leaves them."""
+    log = []
+    leaves = [lib.ones(2, requires_grad=True) for _ in range(count)]
+    for k, x in enumerate(leaves):
+        x.register_hook(lambda g, k=k: log.append(k))
+    lib.cat(leaves).sum().backward()
+    assert log == order
+
+
+def hooked(lib, seed):
+    """What the hooks of a random graph saw, in order."""
+    choose, log = random.Random(seed), []
+    pool = [lib.ones(2, requires_grad=True) for _ in range(6)]
+    leaves = list(pool)
+    for k, x in enumerate(leaves):
+        x.register_hook(lambda g, k=k: log.append(("leaf", k)))
+        if choose.random() < 0.3:
+            x.register_post_accumulate_grad_hook(lambda p, k=k: log.append(("accumulated", k)))
+    steps = [
+        lambda a, b: a * b, lambda a, b: a + b, lambda a, b: a.sin(), lambda a, b: a.clone(),
+        lambda a, b: lib.stack([a, b, *[choose.choice(pool) for _ in range(3)]]).sum(0),
+    ]  # fmt: skip
+    for k in range(12):
+        step, a, b = choose.choice(steps), choose.choice(pool), choose.choice(pool)
+        y = step(a, b)
+        if choose.random() < 0.4:
+            y.register_hook(lambda g, k=k: log.append(("result", k)))
+        pool.append(y)
+    roots, way = choose.sample(pool, choose.randint(1, 3)), choose.randrange(3)
+    if way == 0:
+        lib.autograd.backward([x.sum() for x in roots])
+    elif way == 1:
+        lib.autograd.backward(roots, [lib.ones(2)] * len(roots))
+    else:
+        lib.autograd.grad([x.sum() for x in roots], leaves, allow_unused=True)
+    return log
+
+
+def test_hooks_come_in_torchs_order():
+    torch = pytest.importorskip("torch")
+    seen = [hooked(jitgrad, seed) for seed in range(120)]
+    assert seen == [hooked(torch, seed) for seed in range(120)]
+    assert sum(map(len, seen)) > 400

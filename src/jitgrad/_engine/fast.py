@@ -107,9 +107,13 @@ def leave() -> None:
         modes.set_saved_hooks(left.saved_hooks)
 
 
-def unfinished(pending: list[Pending], heap: list[tuple[int, Node]], leaves: list[Node]) -> list[Pending]:
-    """All that still has to be sent on, for the full run to go on from."""
-    for edge in (*[edge for _, edge in heap], *leaves):
+def unfinished(pending: list[Pending], heap: list[tuple[int, Node]], leaves: list[Node], node: Node | None = None) -> list[Pending]:
+    """All that still has to be sent on, for the full run to go on from: last what came from `node`, in the order of its edges."""
+    ends = [edge for _, edge in heap] + leaves
+    if node is not None:
+        last = {edge: place for place, edge in enumerate(node.edges())}
+        ends.sort(key=lambda edge: last.get(edge, -1))
+    for edge in ends:
         if edge is STOP:
             continue
         if edge.buf is TOKEN:
@@ -183,9 +187,9 @@ def run(root: Node, grad: Any, keep: bool) -> list[Pending] | None:
                     after = heappop(heap)[1]
             elif after is None:
                 break
+            if after.rare is not None:
+                return unfinished([], [*heap, (0, after)], leaves, node)
             node = after
-            if node.rare is not None:
-                return unfinished([], [*heap, (0, node)], leaves)
             grad = node.buf
             node.buf = None
         finish(leaves)

@@ -158,6 +158,10 @@ class Node:
         self._extras()  # takes it off the accelerated run, which relies on the order of recording
         self.number = -number - 1
 
+    def __lt__(self, other: object) -> bool:
+        """No node comes before another of the same number: a heap of (number, node) then gives accumulators in the order of torch's."""
+        return False
+
     def __repr__(self) -> str:
         return f"<{type(self).__name__} object at {id(self):#x}>"
 

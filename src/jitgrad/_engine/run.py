@@ -7,7 +7,6 @@ the newest first, accumulators before all others.
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterable, Sequence
 from heapq import heappop, heappush
 from sys import getrefcount
@@ -63,10 +62,9 @@ class Run:
         self.captured: dict[int, Any] = {}
         self.waiting: dict[Node, int] = {}  # how many edges to a node have not delivered yet
         self.gathered: dict[Node, list[Any]] = {}  # the sums that came in, one per output
-        self.ready: list[tuple[int, int, Node]] = []
+        self.ready: list[tuple[int, Node]] = []
         self.needed: set[Node] | None = None  # None: all nodes
         self.wanted: set[Node] = set()  # the nodes whose gradients are captured
-        self.tick = itertools.count().__next__
         self.after_all: list[Any] = []  # functions to call at the end
         self.watch: anomaly.Watch | None = None
         self.current: Node | None = None  # the node that runs, in anomaly mode
@@ -88,7 +86,7 @@ class Run:
                 if self.waiting[node] == 0:
                     self.push(node)
             while self.ready:
-                node = heappop(self.ready)[2]
+                node = heappop(self.ready)[1]
                 if self.watch is None:
                     self.step(node)
                 else:
@@ -140,7 +138,7 @@ class Run:
 
     def push(self, node: Node) -> None:
         number = node.number if node.number != LEAF else -(1 << 62)
-        heappush(self.ready, (number, self.tick(), node))
+        heappush(self.ready, (number, node))
 
     def collect(self, node: Node, index: int, grad: Any) -> None:
         """Add a gradient to an output's sum."""
