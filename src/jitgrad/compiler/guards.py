@@ -161,6 +161,11 @@ class Guards:
         return found
 
     def changed(self) -> str:
+        """The name of something that the run has changed."""
+        moved = next((name for name, get, before in self.states if get() != before), "")
+        return self.differs() or moved
+
+    def differs(self) -> str:
         """The name of something that is not as it was."""
         for entry in self.entries:
             try:
@@ -170,9 +175,6 @@ class Guards:
                 return entry.name
         for sized, count, name in self.sizes:
             if len(sized) != count:
-                return name
-        for name, get, before in self.states:
-            if get() != before:
                 return name
         return next((held.name for held in self.held if not held.holds()), "")
 
@@ -312,8 +314,8 @@ class Guards:
 
 def numpy_state() -> Any:
     """The state of NumPy's global generator."""
-    _, keys, place, *_ = np.random.get_state()
-    return bytes(keys), place
+    state: Any = np.random.get_state()
+    return state[1].tobytes(), state[2]
 
 
 def state_of(generator: Any) -> Any:

@@ -18,6 +18,7 @@ from .entry import AGAIN, FAILED, MISS
 from .guards import Guards
 from .history import is_done
 from .operations import Unsupported
+from .reasons import why_not
 from .trace import Tracer
 from .version import Version
 
@@ -63,6 +64,7 @@ class Compiled:
         self.latest: Version | None = None
         self.eager: dict[Any, str] = {}
         self.history: list[str] = []
+        self.retraces: list[str] = []  # why there is more than one version
         self.calls = 0
         self.lock = threading.Lock()
         self.pending: threading.Thread | None = None
@@ -111,6 +113,8 @@ class Compiled:
             return self.beside(args, kwargs)
         try:
             self.disturbed = self.besides > 0
+            if self.latest is not None:
+                self.retraces.append(why_not(self.latest, tensors, spec) if len(tensors) == self.latest.argument_count else "other arguments")
             guards = Guards(self.function)
             tracer = Tracer(tensors)
             with tracer:
@@ -220,6 +224,7 @@ class Compiled:
         """What was compiled and why, or why not."""
         lines = [f"{len(self.versions)} compiled version(s), at most {self.limit}"]
         lines += [f"runs eagerly: {why}" for why in self.history]
+        lines += [f"traced again: {why}" for why in self.retraces]
         return "\n".join([*lines, *(version.explain() for version in self.versions.values())])
 
 

@@ -23,6 +23,7 @@ from .guards import Guards
 from .history import Done, hooks_of, is_done
 from .operations import Source, Unsupported, View
 from .program import Program
+from .reasons import explained
 from .trace import Tracer
 
 
@@ -315,17 +316,7 @@ class Version:
 
     def explain(self) -> str:
         """What this version is made of."""
-        schedule = self.program.schedule
-        lines = [
-            f"version {self.digest}: {len(schedule.operations)} operations in {len(schedule.groups)} groups, {self.program.arena} bytes of arena"
-        ]
-        for group in schedule.groups:
-            lines.append(f"  {group.number}: " + ", ".join(out.label for sink in group.sinks for out in sink.op.outs))
-        lines.append(f"  captured: {len(self.captured)} tensors, {sum(a.nbytes for _, a, _, _ in self.captured)} bytes")
-        lines.append(
-            f"  guards: {len(self.guards.entries)} entries, {len(self.guards.held)} containers, {self.argument_count} arguments"
-        )
-        return "\n".join(lines)
+        return "\n".join(explained(self))
 
     def grad_tests(self) -> list[str]:
         """What must not be true of gradients that the function does not clear first."""
