@@ -243,3 +243,15 @@ def test_nothing_is_left_behind():
         fw.make_dual(jitgrad.ones(1), jitgrad.ones(1)) * 2
         raise ZeroDivisionError
     assert (modes.SPECIAL, modes.LOCAL.level) == (before, None)
+
+
+def test_a_tangent_of_another_dtype(lib, fw):
+    with fw.dual_level():
+        dual = fw.make_dual(lib.ones(2, 2), lib.full((2, 2), 3.0, dtype=lib.float64))
+        assert fw.unpack_dual(dual).tangent.dtype == lib.float64
+        assert tangent(fw, dual * 2) == [[6.0, 6.0], [6.0, 6.0]]
+        if lib is jitgrad:  # torch's matrix products refuse it
+            assert tangent(fw, dual @ lib.ones(2, 2)) == [[6.0, 6.0], [6.0, 6.0]]
+            assert tangent(fw, lib.nn.functional.linear(dual, lib.ones(1, 2), lib.ones(1))) == [[6.0], [6.0]]
+            assert tangent(fw, lib.cat([dual, lib.ones(1, 2)])) == [[3.0, 3.0], [3.0, 3.0], [0.0, 0.0]]
+            assert tangent(fw, dual.logsumexp(1)) == [3.0, 3.0]

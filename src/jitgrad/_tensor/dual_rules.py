@@ -59,6 +59,7 @@ def call(op: Any, inputs: tuple[Any, ...], statics: tuple[Any, ...], tangents: l
     """The results of an op call and a tangent, or None, for each."""
     if all(tangent is None for tangent in tangents):
         return invoke(op, inputs, statics), ()
+    tangents = [t if t is None else cast(t, x.meta.dtype) for x, t in zip(inputs, tangents, strict=True)]  # kernels rely on it
     if isinstance(op, Elementwise):
         return elementwise(op, inputs, statics, tangents)
     if isinstance(op, Map):
@@ -211,7 +212,7 @@ def pulled_twice(node: Node, outs: Sequence[Any], tangents: list[Any], places: S
              if edge is not None and part is not None and part.requires_grad and tangents[place] is not None]  # fmt: skip
     real = [seed for seed in seeds if seed is not None]
     if pairs:
-        rows = iter(grad([part for part, _ in pairs], real, [fitting(t, part) for part, t in pairs], create_graph=wanted, allow_unused=True))
+        rows = iter(grad([part for part, _ in pairs], real, [t for _, t in pairs], create_graph=wanted, allow_unused=True))
     else:
         rows = iter([None] * len(real))
     found = [None if seed is None else next(rows) for seed in seeds]
@@ -227,11 +228,6 @@ def with_stand_in(tensor: Any) -> Any:
     """Make a fresh tensor a leaf for the time of a rule."""
     tensor.fn = StandIn(tensor)
     return tensor
-
-
-def fitting(tangent: Any, like: Any) -> Any:
-    """A tangent in the dtype of what it meets."""
-    return tangent if tangent.meta.dtype == like.meta.dtype else tangent.to(like.meta.kind)
 
 
 def forget(node: Any, outs: Sequence[Any], leaves: set[Node], recording: bool) -> None:
