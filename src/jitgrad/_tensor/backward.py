@@ -16,11 +16,13 @@ from .._engine.shown import SHOWN, verify_all
 from .._ops import joining
 from .base import TensorBase, wrap
 from .edges import GradientEdge
+from .gradients import chosen_of
 from .views import edge_of
 
 Array = np.ndarray[Any, Any]
 Output = tuple[Node, int]
 ONES: dict[Any, Any] = {}
+_SEVERAL = (list, tuple)
 
 
 def backward_plain(tensor: Any, gradient: Any, keep: bool) -> bool:
@@ -61,17 +63,18 @@ class Roots(Node):
         return self.grads
 
 
-def backward_several(outputs: Sequence[Any], seeds: Sequence[Any], keep: bool) -> bool:
-    """The accelerated run from several plain tensors, where it may be taken. Returns whether it was."""
-    if modes.SPECIAL or modes.RUNNING:
+def backward_several(outputs: Sequence[Any], given: Sequence[Any], keep: bool) -> bool:
+    """The accelerated run from several plain tensors with gradients of their Metas, where it may be taken. Returns whether it was."""
+    if modes.SPECIAL or modes.RUNNING or len(outputs) != len(given):
         return False
     ends, grads = [], []
-    for tensor, (_, _, grad) in zip(outputs, seeds, strict=True):
-        if not isinstance(tensor, TensorBase) or tensor.rare is not None or tensor.fn is None or tensor.fn.number == LEAF:
+    for tensor, grad in zip(outputs, given, strict=True):
+        if not isinstance(tensor, TensorBase) or not isinstance(grad, TensorBase) or tensor.rare is not None:
             return False
-        if grad is None or grad.rare is not None:
+        fn = tensor.fn
+        if fn is None or fn.number == LEAF or grad.rare is not None or grad.meta is not tensor.meta:
             return False
-        ends.append(tensor.fn)
+        ends.append(fn)
         grads.append(grad.array)
     return accelerated(Roots(ends, grads), None, keep)
 
@@ -128,6 +131,9 @@ def backward(tensors: Any, grad_tensors: Any = None, retain_graph: bool | None =
         grad_tensors = grad_variables
     if create_graph:
         warn_of_circle()
+    elif (inputs is None and type(tensors) in _SEVERAL and type(grad_tensors) in _SEVERAL and len(tensors) > 1
+          and backward_several(tensors, grad_tensors, bool(retain_graph))):  # fmt: skip
+        return
     wanted = None if inputs is None else inputs_of(inputs, "backward")
     outputs = as_tuple(tensors)
     seeds = seeds_of(outputs, grad_tensors, batched=False)
@@ -135,7 +141,7 @@ def backward(tensors: Any, grad_tensors: Any = None, retain_graph: bool | None =
     if wanted is None:
         if not create_graph:
             if len(outputs) > 1:
-                done = backward_several(outputs, seeds, keep)
+                done = backward_several(outputs, [grad for _, _, grad in seeds], keep)
             else:
                 done = len(outputs) == 1 and isinstance(outputs[0], TensorBase) and backward_plain(outputs[0], seeds[0][2], keep)
             if done:
@@ -284,7 +290,9 @@ def seed(output: Any, grad: Any, index: int, batched: bool) -> Any:
     if grad.meta is meta and not batched:
         return grad
     check_shape(grad, meta, index, batched)
-    return grad if grad.meta.dtype == meta.dtype else grad.to(meta.kind)  # type: ignore[attr-defined]
+    if grad.meta.dtype == meta.dtype or (isinstance(output, TensorBase) and chosen_of(output) is not meta.kind):
+        return grad  # the run gives it the dtype that was chosen
+    return grad.to(meta.kind)  # type: ignore[attr-defined]
 
 
 def check_shape(grad: Any, meta: Any, index: int, batched: bool) -> None:
