@@ -521,3 +521,119 @@ def test_numbers_that_only_their_spelling_tells_apart_as_statics():
         inverse(x, c=[1])
     with pytest.raises(TypeError, match=r"'w' must be a number, not str"):
         elementwise(lambda x, *, w=1.0: x * w, name="scaled")(x, w="2")
+
+
+# ---- forks while a thread compiles
+FORKS = """
+    import os, signal, threading
+    import numpy as np
+    import jitgrad
+    from jitgrad.autograd.kernels import elementwise, jit_function
+
+    signal.alarm(100)  # a fork that never comes back ends the process
+    x = jitgrad.ones(3, dtype=jitgrad.float64)
+    begun, stop = threading.Semaphore(0), threading.Event()
+
+    def run(k):
+        scope = {"np": np, "K": float(k)}
+        exec("def f(x): return x * K\\ndef g(x): return x + K", scope)
+        return jit_function(scope["f"])(x)[0].item(), elementwise(scope["g"])(x)[0].item()
+
+    def compile_on():
+        k = 1
+        while not stop.is_set():
+            k += 1
+            begun.release()
+            run(k + 0.5)
+
+    thread = threading.Thread(target=compile_on)
+    thread.start()
+    codes = []
+    for k in range(4):
+        for _ in range(k + 1):
+            begun.acquire()
+        child = os.fork()
+        if not child:
+            signal.alarm(50)
+            os._exit(0 if run(1000 + k) == (1000.0 + k, 1001.0 + k) else 3)
+        codes.append(os.waitpid(child, 0)[1])
+    stop.set()
+    thread.join()
+    print(codes)
+    """
+
+
+@needs_compiler
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
+def test_a_fork_while_another_thread_compiles(tmp_path):
+    """The child never finds a lock of ours held, and the fork itself never waits for what waits for it."""
+    assert run(FORKS, tmp_path) == ["[0, 0, 0, 0]"]
+
+
+# ---- loops with bounds that are arguments
+def damped(x, w, m, n):
+    s = 0.0
+    for _ in range(m):
+        for j in range(n):
+            s = s * 0.5 + x[0] * w[j % w.size] ** 2
+    return s
+
+
+def damped_backward(grad, x, w, m, n, s):
+    gx, gw = np.zeros_like(x), np.zeros_like(w)
+    for _ in range(m):
+        for j in range(n - 1, -1, -1):
+            k = j % w.size
+            gx[0] += grad * w[k] ** 2
+            gw[k] += grad * x[0] * 2.0 * w[k]
+            grad *= 0.5
+    return gx, gw
+
+
+@pytest.mark.parametrize(
+    ("m", "n", "value", "dx", "dw"),
+    [
+        (2, 3, 25.3125, 12.65625, [1.125, 4.5, 13.5]),
+        (0, 3, 0.0, 0.0, [0.0, 0.0, 0.0]),
+        (2, 0, 0.0, 0.0, [0.0, 0.0, 0.0]),
+        (1, 10_000, 14.857142857142858, 7.428571428571427, [4.571428571428571, 2.2857142857142856, 6.857142857142857]),
+    ],
+)
+def test_nested_loops_with_run_time_bounds(m, n, value, dx, dw):
+    op = jit_function(damped, damped_backward, name="damped")
+    x, w = tensor([2.0]), tensor([1.0, 2.0, 3.0])
+    y = op(x, w, m, n)
+    gx, gw = jitgrad.autograd.grad(y, (x, w))
+    np.testing.assert_allclose([y.item(), gx.item(), *gw.tolist()], [value, dx, *dw], rtol=1e-12)
+
+
+# ---- static arguments
+def test_static_arguments_of_every_kind_tell_calls_apart():
+    def pick(x, axis, how, flag, pair):
+        total = x.sum(0) if axis == 0 else x.sum(1)
+        if how == "double":
+            total = 2.0 * total
+        return total + pair[0] if flag else total
+
+    op = jit_function(pick)
+    x = tensor([[1.0, 2.0], [3.0, 4.0]], grad=False)
+    for _ in range(2):
+        assert op(x, 0, "plain", False, (1, 2)).tolist() == [4.0, 6.0]
+        assert op(x, 1, "plain", False, (1, 2)).tolist() == [3.0, 7.0]
+        assert op(x, 1, "double", False, (1, 2)).tolist() == [6.0, 14.0]
+        assert op(x, 1, "double", True, (5, 2)).tolist() == [11.0, 19.0]
+        assert op(x, 1, "double", True, (0.5, 2)).tolist() == [6.5, 14.5]
+    chosen = elementwise(lambda x, *, how="plain", n=1: x**n if how == "plain" else -x, name="chosen")
+    assert [chosen(x, n=2)[1, 1].item(), chosen(x, how="minus")[1, 1].item(), chosen(x)[1, 1].item()] == [
+        16.0,
+        -4.0,
+        4.0,
+    ]
+
+
+@needs_compiler
+def test_integer_powers_and_sums_are_numbas():
+    power = jit_function(lambda k: k ** np.int64(-1), name="power")
+    assert power(jitgrad.tensor([2])).item() == 0  # integers to a negative power
+    total = jit_function(lambda x: x.sum(), name="total")  # kept in the array's dtype: accumulate in float64 yourself
+    assert total(jitgrad.ones(3)).dtype is jitgrad.float32

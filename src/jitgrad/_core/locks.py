@@ -10,6 +10,11 @@ from typing import Any
 def forking_lock() -> Any:
     """A reentrant lock; a fork waits until no other thread holds it, so that a child never finds it locked for good."""
     lock = threading.RLock()
+    hold_at_forks(lock)
+    return lock
+
+
+def hold_at_forks(lock: Any) -> None:
+    """Let forks wait for a lock. It is waited for before the locks that were registered earlier, such as those of libraries imported before."""
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(before=lock.acquire, after_in_parent=lock.release, after_in_child=lock.release)
-    return lock

@@ -7,11 +7,12 @@ a common subexpression once. Nothing is simplified here: what the author wrote i
 from __future__ import annotations
 
 import struct
-import threading
 from collections.abc import Callable, Iterator
 from numbers import Integral, Real
 from typing import NoReturn, TypeAlias
 from weakref import WeakValueDictionary
+
+from .._core.locks import forking_lock
 
 Number: TypeAlias = bool | int | float
 Scalar: TypeAlias = "Expr | Number"
@@ -19,7 +20,7 @@ Scalar: TypeAlias = "Expr | Number"
 LEAVES = frozenset({"var", "param", "const"})
 
 _table: WeakValueDictionary[tuple[object, ...], Expr] = WeakValueDictionary()
-_table_lock = threading.Lock()
+_table_lock = forking_lock()
 
 
 class Expr:

@@ -88,7 +88,7 @@ class Kernel:
         """Compile or load the kernel for a dtype, or take its plain form."""
         if not settings.jit or dtype.char not in self._compiles:
             return quiet(self.plain(dtype))
-        from . import jit, store  # numba enters here, at the first kernel of the process
+        from . import forks, jit, store  # noqa: F401  (numba enters here, at the first kernel of the process)
 
         keep_freed_memory()
         module, on_disk = store.load(f"{self.name}_{dtype.name}", self.source(dtype))

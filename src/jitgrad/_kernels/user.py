@@ -11,7 +11,6 @@ may share memory: a slice of a read-only array is read-only, so a result that Nu
 from __future__ import annotations
 
 import os
-import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -22,11 +21,10 @@ from .._core.errors import KernelError
 from .._core.settings import settings
 from .captures import Function, Unknown, digest, plain_function, recursive, relinked, tie
 from .reasons import READONLY, compile_error, definition, place_in_traceback, write_error
-from .registry import COMPILED
+from .registry import BUILDING, COMPILED
 
 Entry = Callable[..., Any]
 DEFAULTS: Final[dict[str, Any]] = {"error_model": "numpy", "fastmath": {"contract"}}
-_GUARD: Final = threading.RLock()
 _PARALLEL: Final[set[int]] = set()  # processes in which a kernel with `parallel=True` was compiled; see `serial`
 
 
@@ -90,7 +88,9 @@ def compile_function(
         raise TypeError(f"expected a Python function or one made by numba.njit, got {type(function).__name__}")
     if not settings.jit:
         return Compiled(uncompiled(plain, arguments, mutates | may_write), None, False, may_write)
-    with _GUARD:
+    with BUILDING:
+        from . import forks  # noqa: F401  (before numba)
+
         return _attempts(function, plain, arguments, mutates, may_write, nogil)
 
 

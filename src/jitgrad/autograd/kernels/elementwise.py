@@ -8,8 +8,10 @@ of its kernels, and when one changes the function is traced anew.
 from __future__ import annotations
 
 import functools
+import os
 import threading
 import warnings
+import weakref
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
@@ -86,6 +88,7 @@ class ElementwiseFunction:
         self._versions: dict[Any, Version] = {}
         self._current: Version | None = None
         self._guard = threading.RLock()
+        _ALL.add(self)
         if self._signature.complete:
             self._version()  # refuses what can't be expressed, at the declaration
 
@@ -313,6 +316,19 @@ class ElementwiseFunction:
         """Compare the derivatives with finite differences at edge values: signs, zeros, ties, large and tiny numbers. True, or AssertionError."""
         version = self._version()
         return check_edges(self, version.ops, self._statics(version.op, statics), points)
+
+
+_ALL: Final[weakref.WeakSet[ElementwiseFunction]] = weakref.WeakSet()
+
+
+def _after_fork() -> None:
+    """In a child: no lock is held by a thread that stayed behind."""
+    for function in list(_ALL):
+        function._guard = threading.RLock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
 
 
 def identity(value: Any) -> Any:

@@ -36,10 +36,10 @@ _ALL: Final[weakref.WeakSet[JitFunction]] = weakref.WeakSet()
 
 
 def _after_fork() -> None:
-    """In a child: what the parent compiled for several threads is compiled anew, for one."""
-    if forked():
-        for function in list(_ALL):
-            function._guard = threading.RLock()
+    """In a child: no lock is held by a thread that stayed behind, and what the parent compiled for several threads is compiled anew, for one."""
+    for function in list(_ALL):
+        function._guard = threading.RLock()
+        if forked():
             function.forget()
 
 
