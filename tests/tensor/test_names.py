@@ -334,3 +334,12 @@ def test_storages_keep_their_length():
     assert whole.resize_(8) is whole
     with pytest.raises(NotImplementedError, match=r"UntypedStorage.resize_: memory keeps its length \(8 elements\)"):
         whole.resize_(0)
+
+
+def test_names_of_arguments(lib):
+    x = lib.arange(6.0)
+    assert [part.tolist() for part in x.split(split_size=4)] == [[0.0, 1.0, 2.0, 3.0], [4.0, 5.0]]
+    assert len(lib.split(tensor=x, split_size_or_sections=[2, 4])) == 2
+    assert lib.ones(6).resize_(size=(2, 3)).shape == (2, 3)
+    assert x.view(size=(2, 3)).permute(dims=(1, 0)).shape == (3, 2)
+    assert x[:1].expand(size=(2, 1)).repeat(repeats=(1, 2)).shape == (2, 2)

@@ -146,13 +146,19 @@ def unbind(input: Tensor, dim: int = 0) -> Any:
     return unbind_op(input, wrap_dim(dim, input.ndim, wrap_scalar=False))
 
 
-@composite
+@composite(method=False)
 def split(tensor: Tensor, split_size_or_sections: Any, dim: int = 0) -> Any:
     """Pieces of one length (the last may be shorter), or of the lengths listed, as a tuple; views."""
     if isinstance(split_size_or_sections, (tuple, list)):
         return split_with_sizes(tensor, split_size_or_sections, dim)
     sizes, at = even_sizes("split", tensor, split_size_or_sections, dim)
     return split_op(tensor, sizes, at)
+
+
+@composite(name="split", public=False)
+def split_method(input: Tensor, split_size: Any, dim: int = 0) -> Any:
+    """Pieces of one length (the last may be shorter), or of the lengths listed, as a tuple; views."""
+    return split(input, split_size, dim)
 
 
 @composite

@@ -3106,9 +3106,9 @@ class Tensor(TensorMethods, public=True):
         """The elements in order along an axis, and where each of them was."""
         return ops_sorting.sort(self, dim, descending, stable)
 
-    def split(self, split_size_or_sections: Any, dim: builtins.int = 0) -> Any:
+    def split(self, split_size: Any, dim: builtins.int = 0) -> Any:
         """Pieces of one length (the last may be shorter), or of the lengths listed, as a tuple; views."""
-        return ops_splitting.split(self, split_size_or_sections, dim)
+        return ops_splitting.split_method(self, split_size, dim)
 
     def split_with_sizes(self, split_sizes: Sequence[builtins.int], dim: builtins.int = 0) -> Any:
         """Pieces of the given lengths, as a tuple; views."""

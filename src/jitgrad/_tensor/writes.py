@@ -83,12 +83,12 @@ class WriteMethods(NewMethods):
             self.narrow(0, start, min(shape[1], shape[0] - start)).diagonal().fill_(fill_value)  # type: ignore[attr-defined]
         return self
 
-    def resize_(self, *sizes: Any, memory_format: Any = None) -> Tensor:
+    def resize_(self, *sizes: Any, size: Any = None, memory_format: Any = None) -> Tensor:
         """Another shape, in place: elements are kept in row-major order, new ones are whatever the memory held.
 
         RuntimeError on a tensor that takes gradients.
         """
-        shape = parse_shape(sizes, "resize_")
+        shape = parse_shape(sizes if size is None else (size,), "resize_")
         check_sizes(shape)
         if self.fn is not None:
             raise RuntimeError("cannot resize variables that require grad")
