@@ -10,6 +10,7 @@ from __future__ import annotations
 import copy
 import functools
 import math
+from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -227,6 +228,43 @@ class SlotFields(Fields):
         return twin.call(grads, keep, create_graph)
 
 
+class TBackward0(Node):
+    """Between a linear layer and its weight, as in torch: put there when the user looks at the layer's node, for hooks.
+
+    Hands on the gradient, which has the weight's own shape here.
+    """
+
+    __slots__ = ("e0",)
+    arity = 1
+    e0: Node
+
+    def __init__(self, layer: Node, edge: Node) -> None:
+        self.e0, self.meta, self.epoch = edge, edge.meta, layer.epoch
+        self.number = layer.number + 0.5  # type: ignore[assignment]  # between the layer and all that is older
+        self.buf = self.rare = None
+
+    @property
+    def vc(self) -> Any:
+        """The weight's."""
+        return self.e0.vc
+
+    @vc.setter
+    def vc(self, counter: Any) -> None:
+        self.e0.vc = counter
+
+    def edges(self) -> tuple[Node]:
+        return (self.e0,)
+
+    def apply(self, grad: Any, keep: bool) -> Any:
+        return grad
+
+    def call(self, grads: tuple[Any, ...], keep: bool, create_graph: bool) -> Sequence[Any]:
+        return grads
+
+    def _sequence_nr(self) -> int:
+        return int(-self.number - 1)
+
+
 def release_slots(node: Any, slots: Any) -> None:
     """Let the values in slots go."""
     for slot in slots:
@@ -235,4 +273,4 @@ def release_slots(node: Any, slots: Any) -> None:
         node.rare.packed.clear()
 
 
-__all__ = ["Fields", "Node", "Shown", "SlotFields", "as_tensor", "release_slots", "shown_class"]
+__all__ = ["Fields", "Node", "Shown", "SlotFields", "TBackward0", "as_tensor", "release_slots", "shown_class"]

@@ -22,7 +22,7 @@ from .._ops.derived import cast
 from .._ops.kinds import Dispatch, General
 from .._ops.reductions import total, totals
 from .base import own_rare, wrap
-from .fields import Fields
+from .fields import Fields, TBackward0
 from .saved import Packed, PackedValues, torch_name, unpacked
 
 Array = np.ndarray[Any, Any]
@@ -294,43 +294,6 @@ class OpNode(Recorded):
     def static_values(self) -> dict[str, Any]:
         sizes = {} if not self.likes or self.likes[0] is None else {"self_sym_sizes": self.likes[0].shape}
         return sizes | {torch_name(name): value for name, value in zip(self.op.statics, self.statics, strict=False)}
-
-
-class TBackward0(Node):
-    """Between a linear layer and its weight, as in torch: put there when the user looks at the layer's node, for hooks.
-
-    Hands on the gradient, which has the weight's own shape here.
-    """
-
-    __slots__ = ("e0",)
-    arity = 1
-    e0: Node
-
-    def __init__(self, layer: Node, edge: Node) -> None:
-        self.e0, self.meta, self.epoch = edge, edge.meta, layer.epoch
-        self.number = layer.number + 0.5  # type: ignore[assignment]  # between the layer and all that is older
-        self.buf = self.rare = None
-
-    @property
-    def vc(self) -> Any:
-        """The weight's."""
-        return self.e0.vc
-
-    @vc.setter
-    def vc(self, counter: Any) -> None:
-        self.e0.vc = counter
-
-    def edges(self) -> tuple[Node]:
-        return (self.e0,)
-
-    def apply(self, grad: Any, keep: bool) -> Any:
-        return grad
-
-    def call(self, grads: tuple[Any, ...], keep: bool, create_graph: bool) -> Sequence[Any]:
-        return grads
-
-    def _sequence_nr(self) -> int:
-        return int(-self.number - 1)
 
 
 class LinearNode(OpNode):

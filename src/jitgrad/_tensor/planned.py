@@ -18,8 +18,8 @@ from .._kernels import products
 from .._ops import matmul
 from .._ops.kinds import General
 from .base import TensorBase, version_of, wrap
-from .fields import SlotFields, release_slots
-from .nodes import TBackward0, contiguous, modified, second_time
+from .fields import SlotFields, TBackward0, release_slots
+from .nodes import contiguous, modified, second_time
 
 empty = np.empty
 LINEAR, LINEAR_BIAS, LINEAR_BACKWARD = products.linear.index, products.linear_bias.index, products.linear_backward.index
