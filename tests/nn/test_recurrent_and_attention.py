@@ -158,3 +158,42 @@ def test_scaled_products(lib):
     assert nothing[:, 0].abs().sum().item() == 0
     with pytest.raises(RuntimeError, match="Explicit attn_mask should not be set when is_causal=True"):
         F.scaled_dot_product_attention(q, k, v, mask, is_causal=True)
+
+
+# ---- transformers
+OPTIONS = {"dim_feedforward": 8, "dropout": 0.0}
+
+
+@pytest.mark.parametrize("more", [{}, {"norm_first": True, "activation": "gelu", "batch_first": True, "bias": False}])
+def test_transformer_layers(more):
+    options = {**OPTIONS, **more}
+    agree(lambda n: n.TransformerEncoderLayer(4, 2, **options), values(5, 2, 4))
+    agree(lambda n: n.TransformerDecoderLayer(4, 2, **options), values(5, 2, 4), values(*((5, 3, 4) if more else (7, 2, 4))))
+
+
+def test_transformer_stacks():
+    mask = np.triu(np.full((5, 5), -np.inf), 1)
+    one = {**OPTIONS, "batch_first": True}
+    agree(lambda n: n.TransformerEncoder(n.TransformerEncoderLayer(4, 2, **one), 2, n.LayerNorm(4)), values(2, 5, 4), mask=mask)
+    agree(lambda n: n.TransformerDecoder(n.TransformerDecoderLayer(4, 2, **OPTIONS), 2), values(5, 2, 4), values(7, 2, 4), tgt_mask=mask)
+    agree(lambda n: n.Transformer(4, 2, 1, 1, **one), values(2, 7, 4), values(2, 5, 4), tgt_mask=mask)
+
+
+def test_transformers_refuse(lib):
+    whole = lib.nn.Transformer(4, 2, 1, 1, 8, batch_first=True)
+    with pytest.raises(RuntimeError, match="the batch number of src and tgt must be equal"):
+        whole(lib.ones(1, 5, 4), lib.ones(2, 5, 4))
+    with pytest.raises(RuntimeError, match="the feature number of src and tgt must be equal to d_model"):
+        whole(lib.ones(5, 1, 3), lib.ones(5, 1, 3))
+    with pytest.raises(RuntimeError, match="activation should be relu/gelu, not foo"):
+        lib.nn.TransformerEncoderLayer(4, 2, activation="foo")
+    mask = lib.nn.Transformer.generate_square_subsequent_mask(2)
+    assert mask.tolist() == [[0, -math.inf], [0, 0]]
+
+
+def test_a_place_sees_no_later_one(lib):
+    layer = lib.nn.TransformerEncoderLayer(4, 2, 8, 0.0)
+    mask = lib.nn.Transformer.generate_square_subsequent_mask(3)
+    x = lib.randn(3, 1, 4, requires_grad=True)
+    layer(x, src_mask=mask, is_causal=True)[0].sum().backward()
+    assert x.grad[1:].abs().sum().item() == 0
