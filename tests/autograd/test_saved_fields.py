@@ -141,3 +141,28 @@ def test_twice_through_brackets(lib):
         y.backward()
         with pytest.raises(RuntimeError, match="second time"):
             y.backward()
+
+
+ONCE = {
+    "values in brackets": (lambda lib, x, c: c.__setitem__(0, 1.0) or c, True),
+    "index of a source that takes no gradient": (lambda lib, x, c: x.index_add(0, lib.tensor([0]), lib.ones(1, 2)), False),
+    "index of a source": (lambda lib, x, c: lib.ones(2, 2).index_add(0, lib.tensor([0]), x[:1]), True),
+    "scatter_add": (lambda lib, x, c: x.scatter_add(0, lib.tensor([[0]]), lib.ones(1, 1)), False),
+    "addmm of constants": (lambda lib, x, c: lib.addmm(x, lib.ones(2, 2), lib.ones(2, 2)), False),
+    "addmm": (lambda lib, x, c: lib.addmm(x, x, lib.ones(2, 2)), True),
+    "in place on a part": (lambda lib, x, c: c[0].mul_(2) is None or c, True),
+}
+
+
+@pytest.mark.parametrize("name", ONCE)
+def test_what_can_be_run_once(lib, name):
+    """A node that saved nothing may run again without `retain_graph`."""
+    make, once = ONCE[name]
+    x = matrix(lib)
+    y = make(lib, x, x.clone())
+    y.backward(lib.ones(2, 2))
+    if once:
+        with pytest.raises(RuntimeError, match="second time"):
+            y.backward(lib.ones(2, 2))
+    else:
+        y.backward(lib.ones(2, 2))

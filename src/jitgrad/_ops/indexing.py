@@ -113,6 +113,9 @@ def _(grad: Array, needs: tuple[bool, bool], index: Array, dim: int, alpha: Any)
     return grad if needs[0] else None, scaled(take_rows(grad, index, dim), alpha) if needs[1] else None
 
 
+index_add_op.saves = (("index", (1,)),)  # only the gradient of `source` reads it
+
+
 @linear(node="IndexCopyBackward0", name="_index_copy")
 def index_copy_op(input: Array, source: Array, index: Index, dim: int) -> Array:
     return replaced(input, index, dim, source)

@@ -91,6 +91,9 @@ def _(grad: Array, needs: tuple[bool, bool], index: Array, like: Any, dim: int) 
     return grad if needs[0] else None, taken
 
 
+scatter_add_op.saves = (("index", (1,)),)  # only the gradient of `src` reads it
+
+
 # ---------------------------------------------------------------- pieces
 @linear(node="SelectScatterBackward0", name="_select_scatter")
 def select_scatter_op(input: Array, src: Array, key: tuple[Any, ...]) -> Array:

@@ -25,10 +25,17 @@ Array = np.ndarray[Any, Any]
 UNREAD, EXTRA, OUTPUT, INPUT = range(4)  # where a saved value comes from
 
 
+class Unread(dict[str, Any]):
+    """Saved values none of which is there, so that there is nothing to release."""
+
+    def __bool__(self) -> bool:
+        return False
+
+
 class Recipe:
     """What a node of an op saves when some of its inputs take a gradient: for each value its name, where from, which, and which edge leads to it."""
 
-    __slots__ = ("cls", "saving")
+    __slots__ = ("cls", "saving", "values")
 
     def __init__(self, op: General, needs: tuple[bool, ...]) -> None:
         self.cls = node_class(op.node, LinearNode if isinstance(op, Linear) else OpNode, op)
@@ -45,11 +52,13 @@ class Recipe:
                 place = op.inputs.index(name)
                 saving.append((name, INPUT, place, places.index(place) if place in places else -1))
         self.saving = tuple(saving)
+        counted = any(readers == () for _, readers in op.saves)  # read by none, and yet saved in torch
+        self.values: type[dict[str, Any]] = dict if counted or any(source != UNREAD for _, source, _, _ in saving) else Unread
 
     def fill(self, inputs: Sequence[Any], arrays: Sequence[Any], results: Sequence[Any], extras: Sequence[Any],
              edges: Sequence[Any]) -> tuple[Any, Any]:  # fmt: skip
         """The saved arrays by name, and where a node will find out about writes to them."""
-        saved: dict[str, Any] = {}
+        saved = self.values()
         counters: list[Any] = []
         for name, source, place, slot in self.saving:
             counter: Any = None

@@ -14,10 +14,10 @@ import numpy as np
 
 from .._engine import anomaly, modes, versions
 from .._engine.hooks import move_retained
-from .._engine.node import LEAF, Node, Nowhere, Port, Undefined, next_number, target
+from .._engine.node import LEAF, RELEASED, Node, Nowhere, Port, Undefined, next_number, target
 from .._ops.views import memory_of
 from .base import TensorBase, own_rare, version_of, wrap
-from .nodes import Recorded, short_name
+from .nodes import Recorded, second_time, short_name
 
 Array = np.ndarray[Any, Any]
 
@@ -182,6 +182,8 @@ class CopySlices(Recorded):
     inner: Any
 
     def pull(self, grads: list[Any]) -> list[Any]:
+        if self._saved is RELEASED:
+            second_time()
         full = self.geometry.fresh(grads[0])
         part = self.geometry.part(full)
         if self.inner is None:
@@ -197,6 +199,8 @@ class CopySlices(Recorded):
         return [full, *results[1:]]
 
     def pull_recorded(self, grads: list[Any]) -> list[Any]:
+        if self._saved is RELEASED:
+            second_time()
         part = part_recorded(self.geometry, grads[0])
         rest = grads[0] - spread_recorded(self.geometry, part)
         if self.inner is None:
@@ -211,6 +215,7 @@ class CopySlices(Recorded):
         return [first, *results[1:]]
 
     def release(self) -> None:
+        self._saved = RELEASED
         if self.inner is not None:
             self.inner.release()
 
