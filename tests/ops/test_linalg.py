@@ -85,6 +85,36 @@ def test_matrix_functions(lib):
     same(lib.linalg.tensorsolve(lib.tensor(cube), lib.ones(2, 3, dtype=lib.float64)), np.linalg.tensorsolve(cube, np.ones((2, 3))))
 
 
+def test_lu(lib):
+    for matrix in (SQUARE, TALL, WIDE):
+        a = lib.tensor(matrix, requires_grad=True)
+        found = lib.linalg.lu(a)
+        same(found.P @ found.L @ found.U, matrix)
+        assert not found.P.requires_grad
+        compact, pivots = lib.linalg.lu_factor(a)
+        assert pivots.dtype is lib.int32
+        same(lib.lu_unpack(compact, pivots).L, found.L.tolist())
+    compact, pivots, info = lib.linalg.lu_factor_ex(lib.tensor(SQUARE))
+    assert info.tolist() == [0, 0]
+    right = lib.tensor(SQUARE[..., :2])
+    same(lib.tensor(SQUARE) @ lib.linalg.lu_solve(compact, pivots, right), right.tolist())
+    same(lib.tensor(SQUARE).mT @ lib.linalg.lu_solve(compact, pivots, right, adjoint=True), right.tolist())
+    same(lib.linalg.lu_solve(compact, pivots, right.mT, left=False) @ lib.tensor(SQUARE), right.mT.tolist())
+    assert lib.linalg.lu_factor_ex(lib.ones(2, 2)).info.item() == 2
+    with pytest.raises(RuntimeError, match=r"U\[2,2\] is zero and using it on lu_solve would result in a division by zero"):
+        lib.linalg.lu_factor(lib.ones(2, 2))
+    with pytest.raises(RuntimeError, match="pivots should be a Tensor of scalar type"):
+        lib.linalg.lu_solve(compact, pivots.long(), right)
+
+
+def test_gradients_of_lu():
+    lib = pytest.importorskip("jitgrad")
+    for matrix in (SQUARE, TALL, WIDE):
+        check_gradient(lib, lambda a: tuple(lib.linalg.lu(a))[1:], matrix)
+        check_gradient(lib, lambda a: lib.linalg.lu_factor(a)[0], matrix)
+    check_gradient(lib, lambda a, b: lib.linalg.lu_solve(*lib.linalg.lu_factor(a), b), SQUARE, SQUARE[..., :2])
+
+
 def test_distances_and_bounded_norms(lib):
     x, y = lib.tensor(TALL), lib.tensor(TALL[:2] * 2)
     for p in (0.0, 1.0, 2.0, 3.0, float("inf")):

@@ -56,6 +56,7 @@ if TYPE_CHECKING:
         splitting,
         spread_measures,
         statistics,
+        triangular_factors,
         vector_products,
     )
 else:
@@ -86,6 +87,7 @@ else:
     splitting = LateModule("jitgrad._ops.splitting")
     spread_measures = LateModule("jitgrad._ops.spread_measures")
     statistics = LateModule("jitgrad._ops.statistics")
+    triangular_factors = LateModule("jitgrad._ops.triangular_factors")
     vector_products = LateModule("jitgrad._ops.vector_products")
 
 __all__ = [
@@ -132,6 +134,7 @@ __all__ = [
     "spread_measures",
     "statistics",
     "transcendental",
+    "triangular_factors",
     "vector_products",
     "views",
 ]

@@ -162,3 +162,54 @@ class TriangularResult(Printed, SolutionMatrix):
 
     __slots__ = ()
     title = "triangular_solve"
+
+
+class PermutedFactors(NamedTuple):
+    """A = P @ L @ U."""
+
+    P: Any
+    L: Any
+    U: Any
+
+
+class LuResult(Printed, PermutedFactors):
+    """Of `linalg.lu`."""
+
+    __slots__ = ()
+    title = "linalg_lu"
+
+
+class LuUnpackResult(Printed, PermutedFactors):
+    """Of `lu_unpack`."""
+
+    __slots__ = ()
+    title = "lu_unpack"
+
+
+class CompactFactors(NamedTuple):
+    """Both factors in one matrix, and the exchanges of rows."""
+
+    LU: Any
+    pivots: Any
+
+
+class LuFactorResult(Printed, CompactFactors):
+    """Of `linalg.lu_factor`."""
+
+    __slots__ = ()
+    title = "linalg_lu_factor"
+
+
+class CheckedFactors(NamedTuple):
+    """The same, and whether the matrix is singular."""
+
+    LU: Any
+    pivots: Any
+    info: Any
+
+
+class LuFactorExResult(Printed, CheckedFactors):
+    """Of `linalg.lu_factor_ex`."""
+
+    __slots__ = ()
+    title = "linalg_lu_factor_ex"

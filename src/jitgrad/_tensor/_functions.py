@@ -51,6 +51,7 @@ from .._ops import splitting as ops_splitting
 from .._ops import spread_measures as ops_spread_measures
 from .._ops import statistics as ops_statistics
 from .._ops import transcendental as ops_transcendental
+from .._ops import triangular_factors as ops_triangular_factors
 from .._ops import vector_products as ops_vector_products
 from . import planned, planned_losses
 from ._methods import Tensor
@@ -1654,6 +1655,31 @@ def linalg_lstsq(A: Tensor, B: Tensor, rcond: builtins.float | None = None, *, d
     return ops_matrix_functions.linalg_lstsq(A, B, rcond, driver=driver)
 
 
+def linalg_lu(A: Tensor, *, pivot: builtins.bool = True) -> Any:
+    """(P, L, U) with A = P @ L @ U: a permutation, a lower triangle with ones on its diagonal and an upper one."""
+    return ops_triangular_factors.linalg_lu(A, pivot=pivot)
+
+
+def linalg_lu_factor(A: Tensor, *, pivot: builtins.bool = True) -> Any:
+    """(LU, pivots): L and U in one matrix, and the row that each step exchanged with its own. RuntimeError for a singular matrix."""
+    return ops_triangular_factors.linalg_lu_factor(A, pivot=pivot)
+
+
+def linalg_lu_factor_ex(A: Tensor, *, pivot: builtins.bool = True, check_errors: builtins.bool = False) -> Any:
+    """(LU, pivots, info): the compact decomposition; info is the place of the first zero on the diagonal of U, or 0."""
+    return ops_triangular_factors.linalg_lu_factor_ex(A, pivot=pivot, check_errors=check_errors)
+
+
+def linalg_lu_solve(LU: Tensor, pivots: Tensor, B: Tensor, *, left: builtins.bool = True, adjoint: builtins.bool = False) -> Tensor:
+    """The X with A @ X = B (X @ A = B unless `left`; A.T for A with `adjoint`), where A has the decomposition (LU, pivots)."""
+    return ops_triangular_factors.linalg_lu_solve(LU, pivots, B, left=left, adjoint=adjoint)
+
+
+def linalg_matmul(input: Tensor, other: Tensor) -> Tensor:
+    """`matmul`."""
+    return ops_triangular_factors.linalg_matmul(input, other)
+
+
 def linalg_matrix_exp(A: Tensor) -> Tensor:
     """The exponential of a square matrix, or of each in a stack."""
     return ops_matrix_functions.linalg_matrix_exp(A)
@@ -1940,6 +1966,21 @@ def lt_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
 
 
 less_ = lt_
+
+
+def lu(input: Tensor, pivot: builtins.bool = True, get_infos: builtins.bool = False) -> Any:
+    """`linalg.lu_factor`, or `linalg.lu_factor_ex` with `get_infos`."""
+    return ops_triangular_factors.lu(input, pivot, get_infos)
+
+
+def lu_solve(input: Tensor, LU_data: Tensor, LU_pivots: Tensor) -> Tensor:
+    """`linalg.lu_solve` with its operands in another order."""
+    return ops_triangular_factors.lu_solve(input, LU_data, LU_pivots)
+
+
+def lu_unpack(LU_data: Tensor, LU_pivots: Tensor, unpack_data: builtins.bool = True, unpack_pivots: builtins.bool = True) -> Any:
+    """(P, L, U) of a compact decomposition; what isn't asked for is empty."""
+    return ops_triangular_factors.lu_unpack(LU_data, LU_pivots, unpack_data, unpack_pivots)
 
 
 def masked_fill(input: Tensor, mask: Tensor, value: Any) -> Tensor:
@@ -3418,6 +3459,11 @@ __all__ = [
     "linalg_inv",
     "linalg_inv_ex",
     "linalg_lstsq",
+    "linalg_lu",
+    "linalg_lu_factor",
+    "linalg_lu_factor_ex",
+    "linalg_lu_solve",
+    "linalg_matmul",
     "linalg_matrix_exp",
     "linalg_matrix_norm",
     "linalg_matrix_power",
@@ -3465,6 +3511,9 @@ __all__ = [
     "logsumexp",
     "lt",
     "lt_",
+    "lu",
+    "lu_solve",
+    "lu_unpack",
     "masked_fill",
     "masked_fill_",
     "masked_scatter",

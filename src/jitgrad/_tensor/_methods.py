@@ -56,6 +56,7 @@ from .._ops import splitting as ops_splitting
 from .._ops import spread_measures as ops_spread_measures
 from .._ops import statistics as ops_statistics
 from .._ops import transcendental as ops_transcendental
+from .._ops import triangular_factors as ops_triangular_factors
 from .._ops import vector_products as ops_vector_products
 from . import _nodes, planned, planned_losses
 from .base import version_of
@@ -2152,6 +2153,14 @@ class Tensor(TensorMethods, public=True):
         return inplace(ops_comparisons.lt, "lt_", self, (other,), {})
 
     less_ = lt_
+
+    def lu(self, pivot: builtins.bool = True, get_infos: builtins.bool = False) -> Any:
+        """`linalg.lu_factor`, or `linalg.lu_factor_ex` with `get_infos`."""
+        return ops_triangular_factors.lu(self, pivot, get_infos)
+
+    def lu_solve(self, LU_data: Tensor, LU_pivots: Tensor) -> Tensor:
+        """`linalg.lu_solve` with its operands in another order."""
+        return ops_triangular_factors.lu_solve(self, LU_data, LU_pivots)
 
     @property
     def mH(self) -> Tensor:
