@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import jitgrad
+from jitgrad._engine import versions
 from jitgrad._engine.shown import SHOWN
 from tests.libraries import leaf, lib
 
@@ -170,3 +171,16 @@ def test_s21_arrays_in_numpy_hold_nothing():
     assert len(SHOWN) == from_start + 1
     del part
     assert len(SHOWN) == from_start
+
+
+def test_s21_an_array_that_dies_while_a_write_is_counted():
+    """Nothing waits for a lock that its own thread holds; the next backward finds the write."""
+    y = leaf(jitgrad, 0.0, 1.0).exp()
+    array = y.detach().numpy()
+    array[:] = 0
+    with versions._GUARD:
+        del array
+    assert y._version == 0
+    with pytest.raises(RuntimeError, match=MODIFIED):
+        y.sum().backward()
+    assert not SHOWN

@@ -7,6 +7,7 @@ nothing, and neither do leaves, whose memory programs may well write to between 
 
 from __future__ import annotations
 
+import itertools
 import weakref
 from collections.abc import Callable
 from typing import Any, Final
@@ -14,7 +15,7 @@ from typing import Any, Final
 import numpy as np
 
 from .anomaly import checksum
-from .versions import Version, bump
+from .versions import Version, bump, is_counting
 
 Array = np.ndarray[Any, Any]
 
@@ -44,17 +45,18 @@ class _Shown:
 
 
 SHOWN: Final[dict[int, _Shown]] = {}
+_number = itertools.count().__next__
 
 
 def show(array: Array, version: Version) -> Array:
     """An array over the same memory, writes to which will be noticed."""
     shown = np.asarray(_Window(array))
-    key = id(shown)
+    key = _number()
 
     def gone(_: Any) -> None:
-        held = SHOWN.pop(key, None)
-        if held is not None:
-            held.verify()
+        # The cycle collector may call this while this very thread counts a write, under a lock; then the next backward does it.
+        if not is_counting():
+            SHOWN.pop(key).verify()
 
     SHOWN[key] = _Shown(array, version, gone, shown)
     return shown
@@ -62,5 +64,7 @@ def show(array: Array, version: Version) -> Array:
 
 def verify_all() -> None:
     """Count the writes to all arrays that are in the user's hands."""
-    for held in list(SHOWN.values()):
+    for key, held in list(SHOWN.items()):
         held.verify()
+        if held.reference() is None:
+            SHOWN.pop(key, None)

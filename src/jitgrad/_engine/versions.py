@@ -65,6 +65,11 @@ def check_attached(edge: Any) -> None:
                            "This is not supported, please use out-of-place `.detach()` instead")  # fmt: skip
 
 
+def is_counting() -> bool:
+    """Whether a write is being counted right now, by whichever thread."""
+    return _GUARD.locked()
+
+
 def bump_all(versions: Iterable[Version]) -> None:
     """Count one write to each of several storages, made together."""
     global WRITES
