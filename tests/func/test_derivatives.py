@@ -278,3 +278,16 @@ def test_everything_is_freed_by_reference_counting(name):
         assert [ref() for ref in made if ref() is not None] == []
     finally:
         gc.enable()
+
+
+def test_dual_tensors_are_seen_inside(lib, func):
+    fw, seen = lib.autograd.forward_ad, []
+
+    def watched(x):
+        seen.append((fw._current_level, fw.unpack_dual(x).tangent.tolist()))
+        return x**2
+
+    assert plain(func.jvp(watched, (vector(lib),), (vector(lib, 3.0, 4.0),))[1]) == [6.0, 16.0]
+    assert plain(func.jacfwd(lambda x: func.jvp(watched, (x,), (x * 5,))[1])(lib.tensor(2.0))) == 40.0
+    assert seen == [(0, [3.0, 4.0]), (0, 10.0)]
+    assert fw._current_level == -1

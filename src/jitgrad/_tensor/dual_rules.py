@@ -76,7 +76,7 @@ class StandIn(AccumulateGrad):
     __slots__ = ()
 
 
-def level(number: int = -1) -> Level:
+def level(number: int) -> Level:
     """A new level, to be entered."""
     return Level(call, number)
 

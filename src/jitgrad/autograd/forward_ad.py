@@ -13,6 +13,8 @@ carries them through the gradients.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from .._engine import modes
@@ -54,8 +56,22 @@ def exit_dual_level(*, level: int | None = None) -> None:
     _current_level -= 1
 
 
+@contextmanager
+def entered() -> Iterator[dual.Level]:
+    """A level that may lie within others; `make_dual` and `unpack_dual` mean it while it is the innermost."""
+    global _current_level
+    was, _current_level = _current_level, 0
+    level = dual_rules.level(0)
+    level.enter()
+    try:
+        yield level
+    finally:
+        level.leave()
+        _current_level = was
+
+
 def found(number: int) -> Any:
-    """The level of that number, in this thread, or None."""
+    """The innermost level of that number, in this thread, or None."""
     level = modes.LOCAL.level
     while level is not None and level.number != number:
         level = level.outer

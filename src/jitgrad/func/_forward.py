@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from .._tensor import dual, dual_rules
+from .._tensor import dual
 from .._tensor.base import wrap
+from ..autograd import forward_ad
 from ._arguments import Argnums, check_inputs, check_outputs, chosen, replaced, with_aux
 from ._reverse import jacrev, joined
 from ._trees import flatten, unflatten
@@ -44,9 +45,7 @@ def pushed(func: Function, args: tuple[Any, ...], tangents: Any, places: tuple[i
                            f"tensors, tangents also must be. Got primals with structure {structure} and tangents with structure {other}")  # fmt: skip
     check_inputs(leaves, _NAME, "primals")
     check_inputs(given, _NAME, "tangents")
-    level = dual_rules.level()
-    level.enter()
-    try:
+    with forward_ad.entered() as level:
         duals = [with_tangent(level, x, tangent) for x, tangent in zip(leaves, given, strict=True)]
         output = func(*replaced(args, unflatten(duals, structure), places))
         aux = None
@@ -55,8 +54,6 @@ def pushed(func: Function, args: tuple[Any, ...], tangents: Any, places: tuple[i
         outputs, shape = flatten(output)
         check_outputs(outputs, _NAME)
         found = [tangent_of(level, x, strict) for x in outputs]
-    finally:
-        level.leave()
     return output, unflatten(found, shape), aux
 
 
