@@ -1,5 +1,6 @@
 """Anomaly mode."""
 
+import threading
 import warnings
 
 import pytest
@@ -105,3 +106,15 @@ def test_switches(lib):
     assert lib.is_anomaly_enabled()
     lib.autograd.set_detect_anomaly(False)
     assert not lib.is_anomaly_enabled()
+
+
+def test_the_mode_is_one_for_all_threads(lib):
+    seen = []
+    with lib.autograd.set_detect_anomaly(True):
+        other = threading.Thread(target=lambda: seen.append(lib.is_anomaly_enabled()))
+        other.start()
+        other.join()
+    other = threading.Thread(target=lambda: seen.append(lib.is_anomaly_enabled()))
+    other.start()
+    other.join()
+    assert seen == [True, False]

@@ -1,5 +1,7 @@
 """Hooks of tensors, leaves and nodes: order, replacement, removal, interplay with retained gradients and in-place writes."""
 
+import pickle
+import warnings
 from collections import OrderedDict
 
 import pytest
@@ -388,3 +390,18 @@ def test_the_order_of_hooks_around_a_layer(lib):
         else:
             expected += [name, "before " + leaf_node, name + " accumulated", "after " + leaf_node]
     assert order == expected
+
+
+def test_a_tensor_is_pickled_without_its_hooks(lib):
+    x = leaf(lib, 1.0)
+    x.register_hook(lambda g: g * 2)
+    with pytest.warns(UserWarning, match="on tensor will not be serialized"):
+        text = pickle.dumps(x)
+    y = pickle.loads(text)
+    (y * 3).sum().backward()
+    assert y.grad.item() == 3.0
+    z = leaf(lib, 1.0)
+    z.register_hook(lib.utils.hooks.unserializable_hook(lambda g: g * 2))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        pickle.dumps(z)

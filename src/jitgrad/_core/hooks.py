@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import warnings
 import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
@@ -73,6 +74,14 @@ def _references(tables: Any) -> tuple[weakref.ref[Any], ...]:
         return ()
     listed: Iterable[Any] = tables if isinstance(tables, list | tuple) else (tables,)
     return tuple(weakref.ref(table) for table in listed)
+
+
+def warn_if_has_hooks(tensor: Any) -> None:
+    """A UserWarning for each hook of a tensor that is about to be saved without it, but for those marked as `unserializable_hook`."""
+    for hook in (tensor._backward_hooks or {}).values():
+        if not hasattr(hook, "__torch_unserializable__"):
+            warnings.warn(f"backward hook {hook!r} on tensor will not be serialized.  If this is expected, you can decorate the function with "
+                          "@torch.utils.hooks.unserializable_hook to suppress this warning", stacklevel=2)  # fmt: skip
 
 
 def add_hook(

@@ -36,7 +36,7 @@ class _Local(threading.local):
     grad = True
     inference = False
     multithreading = True
-    anomaly: Any = None
+    anomaly: Any = None  # set on the class: one for all threads
     depth = 0  # backwards on this thread's stack
     run: Any = None  # the backward that runs in this thread
     tracer: Any = None  # what records this thread's calls for the compiler
@@ -97,9 +97,9 @@ def set_tangents(on: bool) -> bool:
 
 
 def set_anomaly(settings: Any) -> None:
-    """Switch anomaly mode in this thread: its settings, or None."""
+    """Switch anomaly mode, in all threads as in torch: its settings, or None."""
     enter_special((settings is not None) - (LOCAL.anomaly is not None))
-    LOCAL.anomaly = settings
+    _Local.anomaly = settings
 
 
 def set_saved_hooks(hooks: tuple[Any, ...]) -> None:
@@ -118,23 +118,22 @@ def followed() -> bool:
     return bool(SPECIAL) and (LOCAL.tracer is not None or LOCAL.level is not None)
 
 
-State = tuple[bool, bool, Any, tuple[Any, ...], str | None, Any]
-FRESH: State = (True, False, None, (), None, None)
+State = tuple[bool, bool, tuple[Any, ...], str | None, Any]
+FRESH: State = (True, False, (), None, None)
 
 
 def snapshot() -> State:
     """This thread's modes, for another thread that works on its behalf."""
     local = LOCAL
-    return local.grad, local.inference, local.anomaly, local.saved_hooks, local.saved_hooks_disabled, local.level
+    return local.grad, local.inference, local.saved_hooks, local.saved_hooks_disabled, local.level
 
 
 def restore(state: State) -> None:
     """Give this thread the modes of a snapshot."""
-    grad, inference, anomaly, saved_hooks, disabled, level = state
+    grad, inference, saved_hooks, disabled, level = state
     local = LOCAL
     set_grad(grad)
     set_inference(inference)
-    set_anomaly(anomaly)
     enter_special((level is not None) - (local.level is not None))
     set_saved_hooks(saved_hooks)
     local.saved_hooks_disabled, local.level = disabled, level

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from .._core.hooks import RemovableHandle
+from .._core.hooks import RemovableHandle, warn_if_has_hooks
 from .._core.meta import meta_of
 from .._core.shapes import Size
 from .._engine import hooks, modes, versions
@@ -334,6 +334,7 @@ class TensorMethods(MemoryMethods):
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         observe(self, "pickling")
+        warn_if_has_hooks(self)
         return _rebuild, (type(self), memory_of(self.array), *self._place(), self.requires_grad, self.__dict__)
 
     def __repr__(self, *, tensor_contents: str | None = None) -> str:

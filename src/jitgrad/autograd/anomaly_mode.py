@@ -12,7 +12,7 @@ __all__ = ["detect_anomaly", "is_anomaly_check_nan_enabled", "is_anomaly_enabled
 
 
 def is_anomaly_enabled() -> bool:
-    """Whether the mode is on in this thread."""
+    """Whether the mode is on."""
     return modes.LOCAL.anomaly is not None
 
 
@@ -23,7 +23,7 @@ def is_anomaly_check_nan_enabled() -> bool:
 
 
 def set_anomaly_enabled(mode: bool, check_nan: bool = True) -> None:
-    """Switch the mode in this thread."""
+    """Switch the mode, for all threads."""
     modes.set_anomaly(Settings(check_nan) if mode else None)
 
 

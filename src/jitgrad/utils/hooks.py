@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from .._core.hooks import RemovableHandle
+from .._core.hooks import RemovableHandle, warn_if_has_hooks
 
-__all__ = ["RemovableHandle", "unserializable_hook"]
+__all__ = ["RemovableHandle", "unserializable_hook", "warn_if_has_hooks"]
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
