@@ -22,11 +22,11 @@ class NodeExtras:
 
     `before` and `after` are hooks of the node; `tensor` holds the hooks put on its outputs, by output number; `retain` what takes the
     final gradient of an output for a tensor that retains it, by output number; `accumulated` is called after a leaf's `.grad`
-    changed; `metadata` is the user's.
+    changed; `metadata` is the user's; `takes` is the dtype that a leaf's gradient gets: Ellipsis for the leaf's own, None for any.
     """
 
     __slots__ = ("__weakref__", "_guard", "accumulated", "after", "before", "detached", "duals", "metadata", "origin", "packed", "parent",
-                 "retain", "seals", "tensor", "traceback")  # fmt: skip
+                 "retain", "seals", "takes", "tensor", "traceback")  # fmt: skip
 
     def __init__(self) -> None:
         self.before: OrderedDict[int, Hook] = OrderedDict()
@@ -41,6 +41,7 @@ class NodeExtras:
         self.parent: Any = None  # the node that was running then
         self.seals: dict[str, int] = {}  # checksums of the saved values, taken in anomaly mode
         self.origin: Any = None  # of a twin with unpacked values, the node itself
+        self.takes: Any = ...
         self.detached = False  # whether the tensor that this was the history of was cut off in place
         self._guard: tuple[int, Any] = (0, None)
 

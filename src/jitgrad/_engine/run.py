@@ -12,7 +12,7 @@ from heapq import heappop, heappush
 from sys import getrefcount
 from typing import Any, Protocol
 
-from .._core.meta import Meta
+from .._core.meta import Meta, meta_for
 from . import anomaly, modes
 from .hooks import call_after, call_before, call_tensor_hooks
 from .node import LEAF, Node, target
@@ -81,7 +81,7 @@ class Run:
         self.watch = anomaly.Watch(local.anomaly) if local.anomaly is not None else None
         try:
             for node, index, grad in seeds:
-                self.collect(node, index, grad)
+                self.collect(node, index, grad if grad is None or node.rare is None else fit(grad, taken(node, grad), node, index))
             for node in roots:
                 if self.waiting[node] == 0:
                     self.push(node)
@@ -225,8 +225,18 @@ def validate(node: Node, results: Sequence[Any]) -> list[Any]:
     edges = node.edges()
     if len(results) != len(edges):
         raise RuntimeError(f"Function {node.name()} returned an incorrect number of gradients (expected {len(edges)}, got {len(results)})")
-    return [grad if edge is None or grad is None else fit(grad, edge.meta, node, index)
+    return [grad if edge is None or grad is None else fit(grad, edge.meta if edge.rare is None else taken(edge, grad), node, index)
             for index, (edge, grad) in enumerate(zip(edges, results, strict=True))]  # fmt: skip
+
+
+def taken(edge: Node, grad: Any) -> Meta:
+    """The shape and dtype that a gradient gets on its way to a node with extras: a leaf may ask for another dtype than its own."""
+    takes: Any = ... if edge.rare is None else edge.rare.takes
+    if takes is ...:
+        return edge.meta
+    if takes is not None and not takes.is_floating_point:
+        raise RuntimeError(f"a gradient can't have the dtype {takes} that was chosen by grad_dtype")
+    return meta_for(edge.meta.shape, grad.meta.dtype if takes is None else takes.numpy)
 
 
 def fit(grad: Any, meta: Meta, node: Node, index: int) -> Any:

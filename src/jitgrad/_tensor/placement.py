@@ -11,6 +11,7 @@ from .._core.devices import strided
 from .._core.errors import argument_error
 from .._core.late import LateModule
 from .base import TensorBase, settle, wrap
+from .gradients import choose_grad_dtype, grad_dtype_of
 
 if TYPE_CHECKING:
     import mmap
@@ -32,8 +33,15 @@ class PlacementMethods(TensorBase):
 
     @property
     def grad_dtype(self) -> Any:
-        """The dtype of the gradient: the tensor's own."""
-        return self.meta.kind
+        """The dtype of a leaf's gradient: its own unless another was chosen; None lets gradients keep whichever they come with.
+
+        RuntimeError for a tensor that is not a leaf, and where there is a gradient of another dtype already.
+        """
+        return grad_dtype_of(self)
+
+    @grad_dtype.setter
+    def grad_dtype(self, value: Any) -> None:
+        choose_grad_dtype(self, value)
 
     def cuda(self, device: Any = None, non_blocking: bool = False, memory_format: Any = None) -> Tensor:
         """AssertionError: there is no such device."""

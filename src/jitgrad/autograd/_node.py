@@ -128,6 +128,9 @@ class BackwardCFunction(Node):
             elif part is None:
                 done.append(None)
                 missing = missing or edge.number != LEAF or edge.rare is not None
+            elif edge.rare is not None and edge.rare.takes is not ...:  # a leaf that chose a dtype: the full run casts
+                done.append(part.array)
+                missing = True
             else:
                 array = part.array
                 done.append(array if part.meta is edge.meta and array.base is None else fit_array(array, edge.meta, self, len(done)))

@@ -46,4 +46,4 @@ def hooks_of(rare: Any) -> Any:
     tables = [tuple(table.values()) for table in (rare.before, rare.after, rare.accumulated)]
     on_outputs = [(key, tuple(table.values())) for key, table in rare.tensor.items() if table]
     retained = [(key, tuple(calls)) for key, calls in rare.retain.items() if calls]
-    return tables, on_outputs, retained
+    return tables, on_outputs, retained, rare.takes

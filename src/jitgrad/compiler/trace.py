@@ -250,6 +250,8 @@ class Tracer(Kernels, Brackets):
             return
         self.leaf(node, False, held)
         try:
+            if node.grad.meta.dtype != node.meta.dtype:
+                raise Unsupported("a gradient of another dtype than its leaf's")
             if held is None:
                 if id(node.grad.array) not in self.known:
                     self.adopt(node.grad.array, self.view(grad))
