@@ -26,12 +26,14 @@ UNARY: Final = """
 """
 
 BINARY: Final = """
-    if type({y}) is Tensor and self.meta is {y}.meta and self.rare is None and {y}.rare is None and {defaults}not modes.SPECIAL:
-        if (self.fn is None and {y}.fn is None) or (modes.NO_GRAD and not modes.grad_enabled()):
-            a = self.array
-            self.meta.k[{kernel}](a, {y}.array, a)
-            versions.bump(self.vc or version_of(self))
-            return self
+    if (
+        type({y}) is Tensor and self.meta is {y}.meta and self.rare is None and {y}.rare is None and {defaults}not modes.SPECIAL
+        and ((self.fn is None and {y}.fn is None) or (modes.NO_GRAD and not modes.grad_enabled()))
+    ):  # fmt: skip
+        a = self.array
+        self.meta.k[{kernel}](a, {y}.array, a)
+        versions.bump(self.vc or version_of(self))
+        return self
 """
 
 DEFAULTS: Final = {
