@@ -343,3 +343,21 @@ def test_names_of_arguments(lib):
     assert lib.ones(6).resize_(size=(2, 3)).shape == (2, 3)
     assert x.view(size=(2, 3)).permute(dims=(1, 0)).shape == (3, 2)
     assert x[:1].expand(size=(2, 1)).repeat(repeats=(1, 2)).shape == (2, 2)
+
+
+NO_TENSOR = [
+    (lambda t: t.ones(2, 2).mm(1), "mm", "mat2", 1),
+    (lambda t: t.mm(t.ones(2, 2), 1), "mm", "mat2", 2),
+    (lambda t: t.mm(1, t.ones(2, 2)), "mm", "input", 1),
+    (lambda t: t.ones(2).dot(2.5), "dot", "tensor", 1),
+    (lambda t: t.ones(2).expand_as(3), "expand_as", "other", 1),
+    (lambda t: t.ones(2).addmv(t.ones(2, 2), 1), "addmv", "vec", 2),
+    (lambda t: t.ones(3).cross(1), "cross", "other", 1),
+]
+
+
+@pytest.mark.parametrize("number", range(len(NO_TENSOR)))
+def test_what_must_be_a_tensor(lib, number):
+    call, function, name, position = NO_TENSOR[number]
+    with pytest.raises(TypeError, match=rf"{function}\(\): argument '{name}' \(position {position}\) must be Tensor, not (int|float)"):
+        call(lib)

@@ -34,7 +34,7 @@ METHODS: Final = '''
     from .base import version_of
     from .inplace import inplace, inplace_view
     from .invoke import invoke
-    from .operands import Number, scalar_first, scalar_operand
+    from .operands import Number, check_operands, scalar_first, scalar_operand
     from .methods import TensorMethods
 
     empty = np.empty
@@ -96,7 +96,7 @@ FUNCTIONS: Final = '''
     from ._methods import Tensor
     from .inplace import inplace, write_out
     from .invoke import invoke
-    from .operands import Number
+    from .operands import Number, check_operands
 
 
     {functions}

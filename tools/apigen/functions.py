@@ -8,7 +8,7 @@ from jitgrad._ops.outputs import WITH_OUT
 
 from .common_case import is_common
 from .declarations import Item, reference
-from .methods import home
+from .methods import guarded, home
 from .signatures import Signature, signature
 from .templates import docstring, listed, render
 
@@ -16,7 +16,7 @@ FACE: Final = """
     def {name}({head}) -> {returned}:
         {doc}
         {by_out}
-        return {home}({call})
+        {body}
 """
 
 ELEMENTWISE: Final = """
@@ -68,8 +68,7 @@ def function(item: Item) -> str:
             returned=found.returned,
             doc=docstring(inspect.getdoc(item.function) or ""),
             by_out=by_out,
-            home=home(item),
-            call=found.call,
+            body=guarded(item.name, f"{home(item)}({found.call})", found.parameters),
         )
     by_method = ""
     if is_common(item) and item.method:

@@ -35,7 +35,15 @@ FACE: Final = """
     {decorator}
     def {name}({head}) -> {returned}:
         {doc}
-        return {home}({call})
+        {body}
+"""
+
+GUARDED: Final = """
+    try:
+        return {value}
+    except AttributeError:
+        check_operands("{name}", {operands})
+        raise
 """
 
 REFLECTED_METHOD: Final = """
@@ -109,8 +117,7 @@ def face_methods(face: Face) -> list[str]:
         head=found.head,
         returned=found.returned,
         doc=docstring(inspect.getdoc(face.function) or ""),
-        home=home(face),
-        call=found.call,
+        body=guarded(face.name, f"{home(face)}({found.call})", found.parameters[1:]),
     )
     parts = [method]
     if face.operator:
@@ -118,6 +125,13 @@ def face_methods(face: Face) -> list[str]:
     if face.operator in REFLECTED:
         parts.append(render(REFLECTED_METHOD, operator=face.operator, value=f"{reference(face)}(other, self)"))
     return parts
+
+
+def guarded(name: str, value: str, parameters: list[str]) -> str:
+    """The line that returns a value; where it needs tensors, with a look at them if something was none: it costs nothing otherwise."""
+    needed = [f'("{text[:-8]}", {text[:-8]}, {place})' for place, text in enumerate(parameters, 1)
+              if text.endswith(": Tensor") and not text.startswith("*")]  # fmt: skip
+    return render(GUARDED, name=name, value=value, operands=", ".join(needed)) if needed else f"return {value}"
 
 
 def home(face: Face) -> str:

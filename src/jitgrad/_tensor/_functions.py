@@ -57,7 +57,7 @@ from . import planned, planned_losses
 from ._methods import Tensor
 from .inplace import inplace, write_out
 from .invoke import invoke
-from .operands import Number
+from .operands import Number, check_operands
 
 
 def abs(input: Any, *, out: Any = None) -> Any:
@@ -124,7 +124,11 @@ def add(input: Tensor, other: Any, *, alpha: Any = 1, out: Any = None) -> Tensor
     """input + alpha * other; shapes broadcast, dtypes promote."""
     if out is not None:
         return write_out("add", add, (input, other,), {"alpha": alpha}, out)
-    return ops_arithmetic.add(input, other, alpha=alpha)
+    try:
+        return ops_arithmetic.add(input, other, alpha=alpha)
+    except AttributeError:
+        check_operands("add", ("input", input, 1))
+        raise
 
 
 def add_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
@@ -136,7 +140,11 @@ def addbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: builtins.floa
     """beta * input + alpha * the sum of the products of two stacks of matrices; input broadcasts."""
     if out is not None:
         return write_out("addbmm", addbmm, (input, batch1, batch2,), {"beta": beta, "alpha": alpha}, out)
-    return ops_vector_products.addbmm(input, batch1, batch2, beta=beta, alpha=alpha)
+    try:
+        return ops_vector_products.addbmm(input, batch1, batch2, beta=beta, alpha=alpha)
+    except AttributeError:
+        check_operands("addbmm", ("input", input, 1), ("batch1", batch1, 2), ("batch2", batch2, 3))
+        raise
 
 
 def addbmm_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
@@ -148,7 +156,11 @@ def addcdiv(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Any = 1, 
     """input + value * tensor1 / tensor2; shapes broadcast, dtypes promote. RuntimeError where two integers would be divided."""
     if out is not None:
         return write_out("addcdiv", addcdiv, (input, tensor1, tensor2,), {"value": value}, out)
-    return ops_arithmetic.addcdiv(input, tensor1, tensor2, value=value)
+    try:
+        return ops_arithmetic.addcdiv(input, tensor1, tensor2, value=value)
+    except AttributeError:
+        check_operands("addcdiv", ("input", input, 1), ("tensor1", tensor1, 2), ("tensor2", tensor2, 3))
+        raise
 
 
 def addcdiv_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
@@ -160,7 +172,11 @@ def addcmul(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Any = 1, 
     """input + value * tensor1 * tensor2; shapes broadcast, dtypes promote."""
     if out is not None:
         return write_out("addcmul", addcmul, (input, tensor1, tensor2,), {"value": value}, out)
-    return ops_arithmetic.addcmul(input, tensor1, tensor2, value=value)
+    try:
+        return ops_arithmetic.addcmul(input, tensor1, tensor2, value=value)
+    except AttributeError:
+        check_operands("addcmul", ("input", input, 1), ("tensor1", tensor1, 2), ("tensor2", tensor2, 3))
+        raise
 
 
 def addcmul_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
@@ -172,7 +188,11 @@ def addmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: builtins.float = 1
     """beta * input + alpha * (mat1 @ mat2); input broadcasts. RuntimeError where shapes or dtypes don't fit."""
     if out is not None:
         return write_out("addmm", addmm, (input, mat1, mat2,), {"beta": beta, "alpha": alpha}, out)
-    return ops_matmul.addmm(input, mat1, mat2, beta=beta, alpha=alpha)
+    try:
+        return ops_matmul.addmm(input, mat1, mat2, beta=beta, alpha=alpha)
+    except AttributeError:
+        check_operands("addmm", ("input", input, 1), ("mat1", mat1, 2), ("mat2", mat2, 3))
+        raise
 
 
 def addmm_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
@@ -184,7 +204,11 @@ def addmv(input: Tensor, mat: Tensor, vec: Tensor, *, beta: builtins.float = 1, 
     """beta * input + alpha * (mat @ vec); input broadcasts. RuntimeError where shapes or dtypes don't fit."""
     if out is not None:
         return write_out("addmv", addmv, (input, mat, vec,), {"beta": beta, "alpha": alpha}, out)
-    return ops_vector_products.addmv(input, mat, vec, beta=beta, alpha=alpha)
+    try:
+        return ops_vector_products.addmv(input, mat, vec, beta=beta, alpha=alpha)
+    except AttributeError:
+        check_operands("addmv", ("input", input, 1), ("mat", mat, 2), ("vec", vec, 3))
+        raise
 
 
 def addmv_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
@@ -196,7 +220,11 @@ def addr(input: Tensor, vec1: Tensor, vec2: Tensor, *, beta: builtins.float = 1,
     """beta * input + alpha * outer(vec1, vec2); input broadcasts and dtypes promote."""
     if out is not None:
         return write_out("addr", addr, (input, vec1, vec2,), {"beta": beta, "alpha": alpha}, out)
-    return ops_vector_products.addr(input, vec1, vec2, beta=beta, alpha=alpha)
+    try:
+        return ops_vector_products.addr(input, vec1, vec2, beta=beta, alpha=alpha)
+    except AttributeError:
+        check_operands("addr", ("input", input, 1), ("vec1", vec1, 2), ("vec2", vec2, 3))
+        raise
 
 
 def addr_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
@@ -206,74 +234,122 @@ def addr_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
 
 def adjoint(input: Tensor) -> Tensor:
     """`input.mH`."""
-    return ops_shaping.adjoint(input)
+    try:
+        return ops_shaping.adjoint(input)
+    except AttributeError:
+        check_operands("adjoint", ("input", input, 1))
+        raise
 
 
 def all(input: Tensor, dim: Any = None, keepdim: builtins.bool = False, *, axis: Any = None, keepdims: builtins.bool = False, out: Any = None) -> Tensor:
     """Whether all elements are true, of the tensor or along `dim`; of none: True."""
     if out is not None:
         return write_out("all", all, (input, dim if axis is None else axis, keepdim or keepdims,), {}, out)
-    return ops_reductions.all_(input, dim if axis is None else axis, keepdim or keepdims)
+    try:
+        return ops_reductions.all_(input, dim if axis is None else axis, keepdim or keepdims)
+    except AttributeError:
+        check_operands("all", ("input", input, 1))
+        raise
 
 
 def allclose(input: Tensor, other: Tensor, rtol: builtins.float = 1e-05, atol: builtins.float = 1e-08, equal_nan: builtins.bool = False) -> builtins.bool:
     """Whether all elements are close; see `isclose`."""
-    return ops_comparisons.allclose(input, other, rtol, atol, equal_nan)
+    try:
+        return ops_comparisons.allclose(input, other, rtol, atol, equal_nan)
+    except AttributeError:
+        check_operands("allclose", ("input", input, 1), ("other", other, 2))
+        raise
 
 
 def amax(input: Tensor, dim: Any = (), keepdim: builtins.bool = False, *, out: Any = None, axis: Any = None, keepdims: builtins.bool = False) -> Tensor:
     """The largest elements along `dim` (an int or several; all when empty), written to `out` if given. Ties share the gradient evenly."""
-    return ops_extremes.amax(input, dim if axis is None else axis, keepdim or keepdims, out=out)
+    try:
+        return ops_extremes.amax(input, dim if axis is None else axis, keepdim or keepdims, out=out)
+    except AttributeError:
+        check_operands("amax", ("input", input, 1))
+        raise
 
 
 def amin(input: Tensor, dim: Any = (), keepdim: builtins.bool = False, *, out: Any = None, axis: Any = None, keepdims: builtins.bool = False) -> Tensor:
     """The smallest elements along `dim` (an int or several; all when empty), written to `out` if given. Ties share the gradient evenly."""
-    return ops_extremes.amin(input, dim if axis is None else axis, keepdim or keepdims, out=out)
+    try:
+        return ops_extremes.amin(input, dim if axis is None else axis, keepdim or keepdims, out=out)
+    except AttributeError:
+        check_operands("amin", ("input", input, 1))
+        raise
 
 
 def aminmax(input: Tensor, *, dim: builtins.int | None = None, keepdim: builtins.bool = False, out: Any = None) -> Any:
     """The smallest and the largest element, of all or along `dim`: a named tuple. Ties share the gradient. IndexError for a length of 0."""
     if out is not None:
         return write_out("aminmax", aminmax, (input,), {"dim": dim, "keepdim": keepdim}, out)
-    return ops_counting.aminmax(input, dim=dim, keepdim=keepdim)
+    try:
+        return ops_counting.aminmax(input, dim=dim, keepdim=keepdim)
+    except AttributeError:
+        check_operands("aminmax", ("input", input, 1))
+        raise
 
 
 def angle(input: Tensor, *, out: Any = None) -> Tensor:
     """The angle in the complex plane: pi for negative numbers, 0 for others, NaN for NaN."""
     if out is not None:
         return write_out("angle", angle, (input,), {}, out)
-    return ops_number_parts.angle(input)
+    try:
+        return ops_number_parts.angle(input)
+    except AttributeError:
+        check_operands("angle", ("input", input, 1))
+        raise
 
 
 def any(input: Tensor, dim: Any = None, keepdim: builtins.bool = False, *, axis: Any = None, keepdims: builtins.bool = False, out: Any = None) -> Tensor:
     """Whether one element is true, of the tensor or along `dim`; of none: False."""
     if out is not None:
         return write_out("any", any, (input, dim if axis is None else axis, keepdim or keepdims,), {}, out)
-    return ops_reductions.any_(input, dim if axis is None else axis, keepdim or keepdims)
+    try:
+        return ops_reductions.any_(input, dim if axis is None else axis, keepdim or keepdims)
+    except AttributeError:
+        check_operands("any", ("input", input, 1))
+        raise
 
 
 def argmax(input: Tensor, dim: builtins.int | None = None, keepdim: builtins.bool = False, *, axis: Any = None, keepdims: builtins.bool = False, out: Any = None) -> Tensor:
     """The index of the largest element (the first of equal ones, or of NaN) in the flattened tensor, or along `dim`."""
     if out is not None:
         return write_out("argmax", argmax, (input, dim if axis is None else axis, keepdim or keepdims,), {}, out)
-    return ops_extremes.argmax(input, dim if axis is None else axis, keepdim or keepdims)
+    try:
+        return ops_extremes.argmax(input, dim if axis is None else axis, keepdim or keepdims)
+    except AttributeError:
+        check_operands("argmax", ("input", input, 1))
+        raise
 
 
 def argmin(input: Tensor, dim: builtins.int | None = None, keepdim: builtins.bool = False, *, axis: Any = None, keepdims: builtins.bool = False, out: Any = None) -> Tensor:
     """The index of the smallest element (the first of equal ones, or of NaN) in the flattened tensor, or along `dim`."""
     if out is not None:
         return write_out("argmin", argmin, (input, dim if axis is None else axis, keepdim or keepdims,), {}, out)
-    return ops_extremes.argmin(input, dim if axis is None else axis, keepdim or keepdims)
+    try:
+        return ops_extremes.argmin(input, dim if axis is None else axis, keepdim or keepdims)
+    except AttributeError:
+        check_operands("argmin", ("input", input, 1))
+        raise
 
 
 def argsort(input: Tensor, dim: builtins.int = -1, descending: builtins.bool = False, stable: builtins.bool = False) -> Tensor:
     """The indices that put the elements in order along an axis."""
-    return ops_sorting.argsort(input, dim, descending, stable)
+    try:
+        return ops_sorting.argsort(input, dim, descending, stable)
+    except AttributeError:
+        check_operands("argsort", ("input", input, 1))
+        raise
 
 
 def argwhere(input: Tensor) -> Tensor:
     """The indices of the elements that are not zero, a row each."""
-    return ops_searching.argwhere(input)
+    try:
+        return ops_searching.argwhere(input)
+    except AttributeError:
+        check_operands("argwhere", ("input", input, 1))
+        raise
 
 
 def as_strided(input: Tensor, size: Sequence[builtins.int], stride: Sequence[builtins.int], storage_offset: builtins.int | None = None) -> Tensor:
@@ -281,7 +357,11 @@ def as_strided(input: Tensor, size: Sequence[builtins.int], stride: Sequence[bui
 
     RuntimeError for negative strides and for places outside of the memory.
     """
-    return ops_shaping.as_strided(input, size, stride, storage_offset)
+    try:
+        return ops_shaping.as_strided(input, size, stride, storage_offset)
+    except AttributeError:
+        check_operands("as_strided", ("input", input, 1))
+        raise
 
 
 def as_strided_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
@@ -291,7 +371,11 @@ def as_strided_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
 
 def as_strided_scatter(input: Tensor, src: Tensor, size: Sequence[builtins.int], stride: Sequence[builtins.int], storage_offset: builtins.int | None = None) -> Tensor:
     """A copy of `input` with `src` in place of `input.as_strided(size, stride, storage_offset)`."""
-    return ops_scattering.as_strided_scatter(input, src, size, stride, storage_offset)
+    try:
+        return ops_scattering.as_strided_scatter(input, src, size, stride, storage_offset)
+    except AttributeError:
+        check_operands("as_strided_scatter", ("input", input, 1), ("src", src, 2))
+        raise
 
 
 def asin(input: Any, *, out: Any = None) -> Any:
@@ -413,7 +497,11 @@ def baddbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: builtins.flo
     """beta * input + alpha * the products of two stacks of matrices, one by one; input broadcasts."""
     if out is not None:
         return write_out("baddbmm", baddbmm, (input, batch1, batch2,), {"beta": beta, "alpha": alpha}, out)
-    return ops_vector_products.baddbmm(input, batch1, batch2, beta=beta, alpha=alpha)
+    try:
+        return ops_vector_products.baddbmm(input, batch1, batch2, beta=beta, alpha=alpha)
+    except AttributeError:
+        check_operands("baddbmm", ("input", input, 1), ("batch1", batch1, 2), ("batch2", batch2, 3))
+        raise
 
 
 def baddbmm_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
@@ -427,14 +515,22 @@ def batch_norm(input: Tensor, weight: Any, bias: Any, running_mean: Any, running
     In training the moments are the input's own, and the running ones, if there are any, move towards them by `momentum` (the variance
     towards the unbiased one); otherwise the running ones are used. RuntimeError for a parameter of the wrong length.
     """
-    return ops_normalization.batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps, cudnn_enabled)
+    try:
+        return ops_normalization.batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps, cudnn_enabled)
+    except AttributeError:
+        check_operands("batch_norm", ("input", input, 1))
+        raise
 
 
 def bernoulli(input: Tensor, p: Any = None, *, generator: Any = None, out: Any = None) -> Tensor:
     """One with the probability each element gives, or with probability `p`, else zero; of the input's dtype."""
     if out is not None:
         return write_out("bernoulli", bernoulli, (input, p,), {"generator": generator}, out)
-    return ops_random.bernoulli(input, p, generator=generator)
+    try:
+        return ops_random.bernoulli(input, p, generator=generator)
+    except AttributeError:
+        check_operands("bernoulli", ("input", input, 1))
+        raise
 
 
 def binary_cross_entropy(input: Tensor, target: Tensor, weight: Any = None, reduction: str = 'mean') -> Tensor:
@@ -442,12 +538,20 @@ def binary_cross_entropy(input: Tensor, target: Tensor, weight: Any = None, redu
 
     `weight` broadcasts. RuntimeError for elements outside [0, 1] or of another dtype than the input's.
     """
-    return ops_losses.binary_cross_entropy(input, target, weight, reduction)
+    try:
+        return ops_losses.binary_cross_entropy(input, target, weight, reduction)
+    except AttributeError:
+        check_operands("binary_cross_entropy", ("input", input, 1), ("target", target, 2))
+        raise
 
 
 def binary_cross_entropy_with_logits(input: Tensor, target: Tensor, weight: Any = None, pos_weight: Any = None, reduction: Any = 'mean') -> Tensor:
     """`binary_cross_entropy` of sigmoid(input), without overflow; `pos_weight` multiplies the positive part. Weights broadcast."""
-    return ops_losses.binary_cross_entropy_with_logits(input, target, weight, pos_weight, reduction)
+    try:
+        return ops_losses.binary_cross_entropy_with_logits(input, target, weight, pos_weight, reduction)
+    except AttributeError:
+        check_operands("binary_cross_entropy_with_logits", ("input", input, 1), ("target", target, 2))
+        raise
 
 
 def bincount(input: Tensor, weights: Tensor | None = None, minlength: builtins.int = 0) -> Tensor:
@@ -455,7 +559,11 @@ def bincount(input: Tensor, weights: Tensor | None = None, minlength: builtins.i
 
     RuntimeError for negative numbers or other shapes, NotImplementedError for a floating dtype.
     """
-    return ops_counting.bincount(input, weights, minlength)
+    try:
+        return ops_counting.bincount(input, weights, minlength)
+    except AttributeError:
+        check_operands("bincount", ("input", input, 1))
+        raise
 
 
 def bitwise_and(input: Any, other: Any, *, out: Any = None) -> Any:
@@ -539,7 +647,11 @@ def bmm(input: Tensor, mat2: Tensor, *, out: Any = None) -> Tensor:
     """Products of two stacks of matrices, one by one: (b, n, m) and (b, m, p) give (b, n, p)."""
     if out is not None:
         return write_out("bmm", bmm, (input, mat2,), {}, out)
-    return ops_matmul.bmm(input, mat2)
+    try:
+        return ops_matmul.bmm(input, mat2)
+    except AttributeError:
+        check_operands("bmm", ("input", input, 1), ("mat2", mat2, 2))
+        raise
 
 
 def broadcast_shapes(*shapes: Any) -> Any:
@@ -554,14 +666,22 @@ def broadcast_tensors(*tensors: Any) -> Any:
 
 def broadcast_to(input: Tensor, size: Any) -> Tensor:
     """`input.expand(size)`."""
-    return ops_broadcasting.broadcast_to(input, size)
+    try:
+        return ops_broadcasting.broadcast_to(input, size)
+    except AttributeError:
+        check_operands("broadcast_to", ("input", input, 1))
+        raise
 
 
 def bucketize(input: Any, boundaries: Tensor, *, out_int32: builtins.bool = False, right: builtins.bool = False, out: Any = None) -> Tensor:
     """The bucket between sorted boundaries that each value falls into."""
     if out is not None:
         return write_out("bucketize", bucketize, (input, boundaries,), {"out_int32": out_int32, "right": right}, out)
-    return ops_searching.bucketize(input, boundaries, out_int32=out_int32, right=right)
+    try:
+        return ops_searching.bucketize(input, boundaries, out_int32=out_int32, right=right)
+    except AttributeError:
+        check_operands("bucketize", ("boundaries", boundaries, 2))
+        raise
 
 
 def cartesian_prod(*tensors: Any) -> Tensor:
@@ -582,7 +702,11 @@ concatenate = cat
 
 def cdist(x1: Tensor, x2: Tensor, p: builtins.float = 2.0, compute_mode: Any = None) -> Tensor:
     """The p-norms of the differences of all rows: (..., P, M) and (..., R, M) give (..., P, R); leading axes broadcast."""
-    return ops_spread_measures.cdist(x1, x2, p, compute_mode)
+    try:
+        return ops_spread_measures.cdist(x1, x2, p, compute_mode)
+    except AttributeError:
+        check_operands("cdist", ("x1", x1, 1), ("x2", x2, 2))
+        raise
 
 
 def ceil(input: Any, *, out: Any = None) -> Any:
@@ -601,7 +725,11 @@ def ceil_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
 
 def celu(input: Tensor, alpha: builtins.float = 1.0) -> Tensor:
     """Each element, alpha * (exp(x / alpha) - 1) where it is negative. RuntimeError for an alpha of 0."""
-    return ops_activations.celu(input, alpha)
+    try:
+        return ops_activations.celu(input, alpha)
+    except AttributeError:
+        check_operands("celu", ("input", input, 1))
+        raise
 
 
 def celu_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
@@ -620,22 +748,38 @@ def cholesky(input: Tensor, upper: builtins.bool = False, *, out: Any = None) ->
     """`linalg.cholesky`."""
     if out is not None:
         return write_out("cholesky", cholesky, (input, upper,), {}, out)
-    return ops_linear_systems.cholesky(input, upper)
+    try:
+        return ops_linear_systems.cholesky(input, upper)
+    except AttributeError:
+        check_operands("cholesky", ("input", input, 1))
+        raise
 
 
 def cholesky_inverse(input: Tensor, upper: builtins.bool = False) -> Tensor:
     """The inverse of A, whose Cholesky factor is the input."""
-    return ops_matrix_functions.cholesky_inverse(input, upper)
+    try:
+        return ops_matrix_functions.cholesky_inverse(input, upper)
+    except AttributeError:
+        check_operands("cholesky_inverse", ("input", input, 1))
+        raise
 
 
 def cholesky_solve(input: Tensor, input2: Tensor, upper: builtins.bool = False) -> Tensor:
     """The X with A @ X = input, where `input2` is the Cholesky factor of A."""
-    return ops_matrix_functions.cholesky_solve(input, input2, upper)
+    try:
+        return ops_matrix_functions.cholesky_solve(input, input2, upper)
+    except AttributeError:
+        check_operands("cholesky_solve", ("input", input, 1), ("input2", input2, 2))
+        raise
 
 
 def chunk(input: Tensor, chunks: builtins.int, dim: builtins.int = 0) -> Any:
     """At most `chunks` pieces of one length (the last may be shorter), as a tuple; views."""
-    return ops_splitting.chunk(input, chunks, dim)
+    try:
+        return ops_splitting.chunk(input, chunks, dim)
+    except AttributeError:
+        check_operands("chunk", ("input", input, 1))
+        raise
 
 
 def clamp(input: Tensor, min: Any = None, max: Any = None, *, out: Any = None) -> Tensor:
@@ -645,7 +789,11 @@ def clamp(input: Tensor, min: Any = None, max: Any = None, *, out: Any = None) -
     """
     if out is not None:
         return write_out("clamp", clamp, (input, min, max,), {}, out)
-    return ops_selection.clamp(input, min, max)
+    try:
+        return ops_selection.clamp(input, min, max)
+    except AttributeError:
+        check_operands("clamp", ("input", input, 1))
+        raise
 
 
 clip = clamp
@@ -663,7 +811,11 @@ def clamp_max(input: Tensor, max: Any, *, out: Any = None) -> Tensor:
     """Each element, but at most `max`, a number or a tensor; NaN stays."""
     if out is not None:
         return write_out("clamp_max", clamp_max, (input, max,), {}, out)
-    return ops_selection.clamp_max(input, max)
+    try:
+        return ops_selection.clamp_max(input, max)
+    except AttributeError:
+        check_operands("clamp_max", ("input", input, 1))
+        raise
 
 
 def clamp_max_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
@@ -675,7 +827,11 @@ def clamp_min(input: Tensor, min: Any, *, out: Any = None) -> Tensor:
     """Each element, but at least `min`, a number or a tensor; NaN stays."""
     if out is not None:
         return write_out("clamp_min", clamp_min, (input, min,), {}, out)
-    return ops_selection.clamp_min(input, min)
+    try:
+        return ops_selection.clamp_min(input, min)
+    except AttributeError:
+        check_operands("clamp_min", ("input", input, 1))
+        raise
 
 
 def clamp_min_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
@@ -685,7 +841,11 @@ def clamp_min_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
 
 def clone(input: Tensor, *, memory_format: Any = None) -> Tensor:
     """A copy; gradients flow through it."""
-    return ops_casts.clone(input, memory_format=memory_format)
+    try:
+        return ops_casts.clone(input, memory_format=memory_format)
+    except AttributeError:
+        check_operands("clone", ("input", input, 1))
+        raise
 
 
 def column_stack(tensors: Any, *, out: Any = None) -> Tensor:
@@ -697,7 +857,11 @@ def column_stack(tensors: Any, *, out: Any = None) -> Tensor:
 
 def combinations(input: Tensor, r: builtins.int = 2, with_replacement: builtins.bool = False) -> Tensor:
     """All choices of r elements of a vector, a row each."""
-    return ops_searching.combinations(input, r, with_replacement)
+    try:
+        return ops_searching.combinations(input, r, with_replacement)
+    except AttributeError:
+        check_operands("combinations", ("input", input, 1))
+        raise
 
 
 def copysign(input: Any, other: Any, *, out: Any = None) -> Any:
@@ -716,7 +880,11 @@ def copysign_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
 
 def corrcoef(input: Tensor) -> Tensor:
     """The matrix of correlation coefficients of variables in rows, observed in columns; of a vector 1."""
-    return ops_spread_measures.corrcoef(input)
+    try:
+        return ops_spread_measures.corrcoef(input)
+    except AttributeError:
+        check_operands("corrcoef", ("input", input, 1))
+        raise
 
 
 def cos(input: Any, *, out: Any = None) -> Any:
@@ -749,7 +917,11 @@ def cosh_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
 
 def count_nonzero(input: Tensor, dim: Any = None) -> Tensor:
     """How many elements are not zero, in all or along `dim` (an int or several), as int64."""
-    return ops_counting.count_nonzero(input, dim)
+    try:
+        return ops_counting.count_nonzero(input, dim)
+    except AttributeError:
+        check_operands("count_nonzero", ("input", input, 1))
+        raise
 
 
 def cov(input: Tensor, *, correction: builtins.int = 1, fweights: Tensor | None = None, aweights: Tensor | None = None) -> Tensor:
@@ -757,14 +929,22 @@ def cov(input: Tensor, *, correction: builtins.int = 1, fweights: Tensor | None 
 
     `fweights` say how often each observation counts, `aweights` how much; RuntimeError in torch's words where they don't fit.
     """
-    return ops_spread_measures.cov(input, correction=correction, fweights=fweights, aweights=aweights)
+    try:
+        return ops_spread_measures.cov(input, correction=correction, fweights=fweights, aweights=aweights)
+    except AttributeError:
+        check_operands("cov", ("input", input, 1))
+        raise
 
 
 def cross(input: Tensor, other: Tensor, dim: builtins.int | None = None, *, out: Any = None) -> Tensor:
     """`linalg.cross`, by default along the first axis of length 3."""
     if out is not None:
         return write_out("cross", cross, (input, other, dim,), {}, out)
-    return ops_vector_products.cross(input, other, dim)
+    try:
+        return ops_vector_products.cross(input, other, dim)
+    except AttributeError:
+        check_operands("cross", ("input", input, 1), ("other", other, 2))
+        raise
 
 
 def cross_entropy(input: Tensor, target: Tensor, weight: Any = None, ignore_index: builtins.int = -100, reduction: str = 'mean', label_smoothing: builtins.float = 0.0) -> Tensor:
@@ -772,28 +952,44 @@ def cross_entropy(input: Tensor, target: Tensor, weight: Any = None, ignore_inde
 
     Shapes as for `nll_loss`. `label_smoothing`, in [0, 1], mixes the target with the uniform distribution.
     """
-    return planned_losses.cross_entropy(input, target, weight, ignore_index, reduction, label_smoothing)
+    try:
+        return planned_losses.cross_entropy(input, target, weight, ignore_index, reduction, label_smoothing)
+    except AttributeError:
+        check_operands("cross_entropy", ("input", input, 1), ("target", target, 2))
+        raise
 
 
 def cummax(input: Tensor, dim: builtins.int, *, out: Any = None) -> Any:
     """The largest of the elements up to each one along `dim`, and where it stands: a named tuple. NaN stays once it is met."""
     if out is not None:
         return write_out("cummax", cummax, (input, dim,), {}, out)
-    return ops_running.cummax(input, dim)
+    try:
+        return ops_running.cummax(input, dim)
+    except AttributeError:
+        check_operands("cummax", ("input", input, 1))
+        raise
 
 
 def cummin(input: Tensor, dim: builtins.int, *, out: Any = None) -> Any:
     """The smallest of the elements up to each one along `dim`, and where it stands: a named tuple. NaN stays once it is met."""
     if out is not None:
         return write_out("cummin", cummin, (input, dim,), {}, out)
-    return ops_running.cummin(input, dim)
+    try:
+        return ops_running.cummin(input, dim)
+    except AttributeError:
+        check_operands("cummin", ("input", input, 1))
+        raise
 
 
 def cumprod(input: Tensor, dim: Any = None, *, dtype: Any = None, axis: Any = None, out: Any = None) -> Tensor:
     """Products of the elements up to each one along `dim`; integers and bools in int64, or in `dtype`."""
     if out is not None:
         return write_out("cumprod", cumprod, (input, dim if axis is None else axis,), {"dtype": dtype}, out)
-    return ops_scans.cumprod(input, dim if axis is None else axis, dtype=dtype)
+    try:
+        return ops_scans.cumprod(input, dim if axis is None else axis, dtype=dtype)
+    except AttributeError:
+        check_operands("cumprod", ("input", input, 1))
+        raise
 
 
 def cumprod_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
@@ -805,7 +1001,11 @@ def cumsum(input: Tensor, dim: Any = None, *, dtype: Any = None, axis: Any = Non
     """Sums of the elements up to each one along `dim`; integers and bools in int64, or in `dtype`."""
     if out is not None:
         return write_out("cumsum", cumsum, (input, dim if axis is None else axis,), {"dtype": dtype}, out)
-    return ops_scans.cumsum(input, dim if axis is None else axis, dtype=dtype)
+    try:
+        return ops_scans.cumsum(input, dim if axis is None else axis, dtype=dtype)
+    except AttributeError:
+        check_operands("cumsum", ("input", input, 1))
+        raise
 
 
 def cumsum_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
@@ -815,7 +1015,11 @@ def cumsum_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
 
 def cumulative_trapezoid(y: Tensor, x: Tensor | None = None, *, dx: Any = None, dim: builtins.int = -1) -> Tensor:
     """The integrals up to each sample but the first along `dim` by the trapezoidal rule."""
-    return ops_differences.cumulative_trapezoid(y, x, dx=dx, dim=dim)
+    try:
+        return ops_differences.cumulative_trapezoid(y, x, dx=dx, dim=dim)
+    except AttributeError:
+        check_operands("cumulative_trapezoid", ("y", y, 1))
+        raise
 
 
 def deg2rad(input: Any, *, out: Any = None) -> Any:
@@ -834,46 +1038,78 @@ def deg2rad_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
 
 def det(input: Tensor) -> Tensor:
     """`linalg.det`."""
-    return ops_linear_systems.det(input)
+    try:
+        return ops_linear_systems.det(input)
+    except AttributeError:
+        check_operands("det", ("input", input, 1))
+        raise
 
 
 def diag(input: Tensor, diagonal: builtins.int = 0, *, out: Any = None) -> Tensor:
     """A vector as the diagonal of a matrix, or the diagonal of a matrix as a copy."""
     if out is not None:
         return write_out("diag", diag, (input, diagonal,), {}, out)
-    return ops_rearranging.diag(input, diagonal)
+    try:
+        return ops_rearranging.diag(input, diagonal)
+    except AttributeError:
+        check_operands("diag", ("input", input, 1))
+        raise
 
 
 def diag_embed(input: Tensor, offset: builtins.int = 0, dim1: builtins.int = -2, dim2: builtins.int = -1) -> Tensor:
     """The last axis as the diagonal of matrices along two new axes."""
-    return ops_rearranging.diag_embed(input, offset, dim1, dim2)
+    try:
+        return ops_rearranging.diag_embed(input, offset, dim1, dim2)
+    except AttributeError:
+        check_operands("diag_embed", ("input", input, 1))
+        raise
 
 
 def diagflat(input: Tensor, offset: builtins.int = 0) -> Tensor:
     """All elements as the diagonal of a matrix."""
-    return ops_rearranging.diagflat(input, offset)
+    try:
+        return ops_rearranging.diagflat(input, offset)
+    except AttributeError:
+        check_operands("diagflat", ("input", input, 1))
+        raise
 
 
 def diagonal(input: Tensor, offset: builtins.int = 0, dim1: builtins.int = 0, dim2: builtins.int = 1) -> Tensor:
     """The diagonal of each matrix along two axes, as a new last axis; a view."""
-    return ops_splitting.diagonal(input, offset, dim1, dim2)
+    try:
+        return ops_splitting.diagonal(input, offset, dim1, dim2)
+    except AttributeError:
+        check_operands("diagonal", ("input", input, 1))
+        raise
 
 
 def diagonal_scatter(input: Tensor, src: Tensor, offset: builtins.int = 0, dim1: builtins.int = 0, dim2: builtins.int = 1) -> Tensor:
     """A copy of `input` with `src` in place of a diagonal."""
-    return ops_scattering.diagonal_scatter(input, src, offset, dim1, dim2)
+    try:
+        return ops_scattering.diagonal_scatter(input, src, offset, dim1, dim2)
+    except AttributeError:
+        check_operands("diagonal_scatter", ("input", input, 1), ("src", src, 2))
+        raise
 
 
 def diff(input: Tensor, n: builtins.int = 1, dim: builtins.int = -1, prepend: Tensor | None = None, append: Tensor | None = None, *, out: Any = None) -> Tensor:
     """The n-th differences of neighbours along `dim`, of `prepend`, the input and `append` joined; of bools whether they differ."""
     if out is not None:
         return write_out("diff", diff, (input, n, dim, prepend, append,), {}, out)
-    return ops_differences.diff(input, n, dim, prepend, append)
+    try:
+        return ops_differences.diff(input, n, dim, prepend, append)
+    except AttributeError:
+        check_operands("diff", ("input", input, 1))
+        raise
 
 
 def digamma(input: Tensor) -> Tensor:
     """The derivative of `lgamma`; -inf at 0, NaN at -1, -2 ..."""
-    return ops_special_functions.digamma(input)
+    try:
+        return ops_special_functions.digamma(input)
+    except AttributeError:
+        check_operands("digamma", ("input", input, 1))
+        raise
 
 
 def digamma_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
@@ -883,7 +1119,11 @@ def digamma_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
 
 def dist(input: Tensor, other: Tensor, p: builtins.float = 2) -> Tensor:
     """The p-norm of the difference of two tensors, which broadcast."""
-    return ops_spread_measures.dist(input, other, p)
+    try:
+        return ops_spread_measures.dist(input, other, p)
+    except AttributeError:
+        check_operands("dist", ("input", input, 1), ("other", other, 2))
+        raise
 
 
 def div(input: Tensor, other: Any, *, rounding_mode: str | None = None, out: Any = None) -> Tensor:
@@ -893,7 +1133,11 @@ def div(input: Tensor, other: Any, *, rounding_mode: str | None = None, out: Any
     """
     if out is not None:
         return write_out("div", div, (input, other,), {"rounding_mode": rounding_mode}, out)
-    return ops_arithmetic.div(input, other, rounding_mode=rounding_mode)
+    try:
+        return ops_arithmetic.div(input, other, rounding_mode=rounding_mode)
+    except AttributeError:
+        check_operands("div", ("input", input, 1))
+        raise
 
 
 divide = div
@@ -917,12 +1161,20 @@ def dot(input: Tensor, tensor: Tensor, *, out: Any = None) -> Tensor:
     """Sum of the products of two vectors' elements."""
     if out is not None:
         return write_out("dot", dot, (input, tensor,), {}, out)
-    return ops_matmul.dot(input, tensor)
+    try:
+        return ops_matmul.dot(input, tensor)
+    except AttributeError:
+        check_operands("dot", ("input", input, 1), ("tensor", tensor, 2))
+        raise
 
 
 def dropout(input: Tensor, p: builtins.float = 0.5, train: builtins.bool = True) -> Tensor:
     """In training each element is zero with probability `p`, else divided by 1 - p; otherwise the input itself."""
-    return ops_random.dropout(input, p, train)
+    try:
+        return ops_random.dropout(input, p, train)
+    except AttributeError:
+        check_operands("dropout", ("input", input, 1))
+        raise
 
 
 def dropout_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
@@ -932,7 +1184,11 @@ def dropout_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
 
 def dsplit(input: Tensor, indices_or_sections: Any) -> Any:
     """`tensor_split` along the third axis."""
-    return ops_splitting.dsplit(input, indices_or_sections)
+    try:
+        return ops_splitting.dsplit(input, indices_or_sections)
+    except AttributeError:
+        check_operands("dsplit", ("input", input, 1))
+        raise
 
 
 def dstack(tensors: Any, *, out: Any = None) -> Tensor:
@@ -954,7 +1210,11 @@ def einsum(equation: Any, *operands: Any) -> Tensor:
 
 def elu(input: Tensor, alpha: builtins.float = 1.0) -> Tensor:
     """Each element, alpha * (exp(x) - 1) where it is negative."""
-    return ops_activations.elu(input, alpha)
+    try:
+        return ops_activations.elu(input, alpha)
+    except AttributeError:
+        check_operands("elu", ("input", input, 1))
+        raise
 
 
 def elu_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
@@ -968,7 +1228,11 @@ def embedding(weight: Tensor, indices: Tensor, padding_idx: builtins.int = -1, s
     The row `padding_idx` gets no gradient; with `scale_grad_by_freq` a row's gradient is divided by how often it is used. IndexError for
     an index that is out of range.
     """
-    return ops_embedding.embedding(weight, indices, padding_idx, scale_grad_by_freq, sparse)
+    try:
+        return ops_embedding.embedding(weight, indices, padding_idx, scale_grad_by_freq, sparse)
+    except AttributeError:
+        check_operands("embedding", ("weight", weight, 1), ("indices", indices, 2))
+        raise
 
 
 def eq(input: Any, other: Any, *, out: Any = None) -> Any:
@@ -985,7 +1249,11 @@ def eq_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
 
 def equal(input: Tensor, other: Tensor) -> builtins.bool:
     """Whether both have the same shape and the same elements; NaN equals nothing."""
-    return ops_comparisons.equal(input, other)
+    try:
+        return ops_comparisons.equal(input, other)
+    except AttributeError:
+        check_operands("equal", ("input", input, 1), ("other", other, 2))
+        raise
 
 
 def erf(input: Any, *, out: Any = None) -> Any:
@@ -1018,7 +1286,11 @@ def erfc_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
 
 def erfinv(input: Tensor) -> Tensor:
     """The inverse of `erf` on [-1, 1]; NaN outside."""
-    return ops_special_functions.erfinv(input)
+    try:
+        return ops_special_functions.erfinv(input)
+    except AttributeError:
+        check_operands("erfinv", ("input", input, 1))
+        raise
 
 
 def erfinv_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
@@ -1070,7 +1342,11 @@ def expm1_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
 
 def fill(input: Tensor, value: Any) -> Tensor:
     """A tensor of the same shape and dtype filled with `value`, a number or a tensor without dimensions."""
-    return ops_selection.fill(input, value)
+    try:
+        return ops_selection.fill(input, value)
+    except AttributeError:
+        check_operands("fill", ("input", input, 1))
+        raise
 
 
 def fill_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
@@ -1080,22 +1356,38 @@ def fill_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
 
 def flatten(input: Tensor, start_dim: builtins.int = 0, end_dim: builtins.int = -1) -> Tensor:
     """The axes from `start_dim` to `end_dim` as one; a view where the strides allow it."""
-    return ops_shaping.flatten(input, start_dim, end_dim)
+    try:
+        return ops_shaping.flatten(input, start_dim, end_dim)
+    except AttributeError:
+        check_operands("flatten", ("input", input, 1))
+        raise
 
 
 def flip(input: Tensor, *dims: Any, **named: Any) -> Tensor:
     """A copy with some axes reversed."""
-    return ops_rearranging.flip(input, *dims, **named)
+    try:
+        return ops_rearranging.flip(input, *dims, **named)
+    except AttributeError:
+        check_operands("flip", ("input", input, 1))
+        raise
 
 
 def fliplr(input: Tensor) -> Tensor:
     """A copy with the second axis reversed."""
-    return ops_rearranging.fliplr(input)
+    try:
+        return ops_rearranging.fliplr(input)
+    except AttributeError:
+        check_operands("fliplr", ("input", input, 1))
+        raise
 
 
 def flipud(input: Tensor) -> Tensor:
     """A copy with the first axis reversed."""
-    return ops_rearranging.flipud(input)
+    try:
+        return ops_rearranging.flipud(input)
+    except AttributeError:
+        check_operands("flipud", ("input", input, 1))
+        raise
 
 
 def float_power(input: Any, exponent: Any, *, out: Any = None) -> Tensor:
@@ -1186,19 +1478,31 @@ def frexp(input: Tensor, *, out: Any = None) -> Any:
     """Each number as mantissa * 2 ** exponent with 0.5 <= abs(mantissa) < 1: a named tuple; exponents are int32. Floating dtypes only."""
     if out is not None:
         return write_out("frexp", frexp, (input,), {}, out)
-    return ops_number_parts.frexp(input)
+    try:
+        return ops_number_parts.frexp(input)
+    except AttributeError:
+        check_operands("frexp", ("input", input, 1))
+        raise
 
 
 def gather(input: Tensor, dim: builtins.int, index: Tensor, *, sparse_grad: builtins.bool = False, out: Any = None) -> Tensor:
     """out[i, j] = input[index[i, j], j] for dim 0, and so on. RuntimeError where an index is out of range."""
-    return ops_scattering.gather(input, dim, index, sparse_grad=sparse_grad, out=out)
+    try:
+        return ops_scattering.gather(input, dim, index, sparse_grad=sparse_grad, out=out)
+    except AttributeError:
+        check_operands("gather", ("input", input, 1), ("index", index, 3))
+        raise
 
 
 def gcd(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor:
     """The greatest common divisor of each pair of integers."""
     if out is not None:
         return write_out("gcd", gcd, (input, other,), {}, out)
-    return ops_number_parts.gcd(input, other)
+    try:
+        return ops_number_parts.gcd(input, other)
+    except AttributeError:
+        check_operands("gcd", ("input", input, 1), ("other", other, 2))
+        raise
 
 
 def gcd_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
@@ -1226,7 +1530,11 @@ greater_equal_ = ge_
 
 def gelu(input: Tensor, *, approximate: str = 'none') -> Tensor:
     """input times the normal distribution's probability of a value below it. RuntimeError unless `approximate` is none or tanh."""
-    return ops_activations.gelu(input, approximate=approximate)
+    try:
+        return ops_activations.gelu(input, approximate=approximate)
+    except AttributeError:
+        check_operands("gelu", ("input", input, 1))
+        raise
 
 
 def gradient(input: Tensor, *, spacing: Any = None, dim: Any = None, edge_order: builtins.int = 1) -> Any:
@@ -1235,7 +1543,11 @@ def gradient(input: Tensor, *, spacing: Any = None, dim: Any = None, edge_order:
     `spacing` is the distance of neighbours, a number for all axes or a list of numbers, or of vectors of coordinates, one per axis.
     RuntimeError where an axis is too short.
     """
-    return ops_differences.gradient(input, spacing=spacing, dim=dim, edge_order=edge_order)
+    try:
+        return ops_differences.gradient(input, spacing=spacing, dim=dim, edge_order=edge_order)
+    except AttributeError:
+        check_operands("gradient", ("input", input, 1))
+        raise
 
 
 def gt(input: Any, other: Any, *, out: Any = None) -> Any:
@@ -1258,12 +1570,20 @@ greater_ = gt_
 
 def hardshrink(input: Tensor, lambd: builtins.float = 0.5) -> Tensor:
     """Each element, but 0 within [-lambd, lambd]."""
-    return ops_activations.hardshrink(input, lambd)
+    try:
+        return ops_activations.hardshrink(input, lambd)
+    except AttributeError:
+        check_operands("hardshrink", ("input", input, 1))
+        raise
 
 
 def hardsigmoid(input: Tensor) -> Tensor:
     """relu6(input + 3) / 6."""
-    return ops_activations.hardsigmoid(input)
+    try:
+        return ops_activations.hardsigmoid(input)
+    except AttributeError:
+        check_operands("hardsigmoid", ("input", input, 1))
+        raise
 
 
 def hardsigmoid_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
@@ -1273,7 +1593,11 @@ def hardsigmoid_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
 
 def hardswish(input: Tensor) -> Tensor:
     """input * relu6(input + 3) / 6."""
-    return ops_activations.hardswish(input)
+    try:
+        return ops_activations.hardswish(input)
+    except AttributeError:
+        check_operands("hardswish", ("input", input, 1))
+        raise
 
 
 def hardswish_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
@@ -1283,7 +1607,11 @@ def hardswish_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
 
 def hardtanh(input: Tensor, min_val: builtins.float = -1.0, max_val: builtins.float = 1.0) -> Tensor:
     """Each element moved into [min_val, max_val]; derivative 0 at the bounds."""
-    return ops_activations.hardtanh(input, min_val, max_val)
+    try:
+        return ops_activations.hardtanh(input, min_val, max_val)
+    except AttributeError:
+        check_operands("hardtanh", ("input", input, 1))
+        raise
 
 
 def hardtanh_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
@@ -1295,7 +1623,11 @@ def heaviside(input: Tensor, values: Tensor, *, out: Any = None) -> Tensor:
     """0 where the element is negative, 1 where it is positive, and the value at 0. RuntimeError unless the dtypes are the same."""
     if out is not None:
         return write_out("heaviside", heaviside, (input, values,), {}, out)
-    return ops_selection.heaviside(input, values)
+    try:
+        return ops_selection.heaviside(input, values)
+    except AttributeError:
+        check_operands("heaviside", ("input", input, 1), ("values", values, 2))
+        raise
 
 
 def heaviside_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
@@ -1310,7 +1642,11 @@ def histc(input: Tensor, bins: builtins.int = 100, min: builtins.float = 0, max:
     """
     if out is not None:
         return write_out("histc", histc, (input, bins, min, max,), {}, out)
-    return ops_counting.histc(input, bins, min, max)
+    try:
+        return ops_counting.histc(input, bins, min, max)
+    except AttributeError:
+        check_operands("histc", ("input", input, 1))
+        raise
 
 
 def histogram(input: Tensor, bins: Any, *, range: Sequence[builtins.float] | None = None, weight: Tensor | None = None, density: builtins.bool = False) -> Any:
@@ -1319,12 +1655,20 @@ def histogram(input: Tensor, bins: Any, *, range: Sequence[builtins.float] | Non
     `bins` is a number of equal parts of `range` (by default that of the elements), or a vector of edges. With `density` the counts are
     scaled so that the histogram has area 1.
     """
-    return ops_counting.histogram(input, bins, range=range, weight=weight, density=density)
+    try:
+        return ops_counting.histogram(input, bins, range=range, weight=weight, density=density)
+    except AttributeError:
+        check_operands("histogram", ("input", input, 1))
+        raise
 
 
 def hsplit(input: Tensor, indices_or_sections: Any) -> Any:
     """`tensor_split` along the second axis (the first of a vector)."""
-    return ops_splitting.hsplit(input, indices_or_sections)
+    try:
+        return ops_splitting.hsplit(input, indices_or_sections)
+    except AttributeError:
+        check_operands("hsplit", ("input", input, 1))
+        raise
 
 
 def hstack(tensors: Any, *, out: Any = None) -> Tensor:
@@ -1336,7 +1680,11 @@ def hstack(tensors: Any, *, out: Any = None) -> Tensor:
 
 def huber_loss(input: Tensor, target: Tensor, reduction: str = 'mean', delta: builtins.float = 1.0) -> Tensor:
     """d**2 / 2 for a distance d up to delta, delta * (d - delta / 2) elsewhere; one by one, their mean or sum."""
-    return ops_losses.huber_loss(input, target, reduction, delta)
+    try:
+        return ops_losses.huber_loss(input, target, reduction, delta)
+    except AttributeError:
+        check_operands("huber_loss", ("input", input, 1), ("target", target, 2))
+        raise
 
 
 def hypot(input: Any, other: Any, *, out: Any = None) -> Any:
@@ -1353,7 +1701,11 @@ def hypot_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
 
 def i0(input: Tensor) -> Tensor:
     """The modified Bessel function of the first kind of order 0."""
-    return ops_special_functions.i0(input)
+    try:
+        return ops_special_functions.i0(input)
+    except AttributeError:
+        check_operands("i0", ("input", input, 1))
+        raise
 
 
 def i0_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
@@ -1363,7 +1715,11 @@ def i0_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
 
 def igamma(input: Tensor, other: Tensor) -> Tensor:
     """The regularised lower incomplete gamma function of order `input` up to `other`; both floating, not negative. No gradient by the order."""
-    return ops_special_functions.igamma(input, other)
+    try:
+        return ops_special_functions.igamma(input, other)
+    except AttributeError:
+        check_operands("igamma", ("input", input, 1), ("other", other, 2))
+        raise
 
 
 def igamma_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
@@ -1373,7 +1729,11 @@ def igamma_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
 
 def igammac(input: Tensor, other: Tensor) -> Tensor:
     """1 - igamma, accurate where that is small."""
-    return ops_special_functions.igammac(input, other)
+    try:
+        return ops_special_functions.igammac(input, other)
+    except AttributeError:
+        check_operands("igammac", ("input", input, 1), ("other", other, 2))
+        raise
 
 
 def igammac_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
@@ -1385,7 +1745,11 @@ def index_add(input: Tensor, dim: builtins.int, index: Tensor, source: Tensor, *
     """`input` with `alpha` times the slices of `source` added at the indices of a vector along an axis."""
     if out is not None:
         return write_out("index_add", index_add, (input, dim, index, source,), {"alpha": alpha}, out)
-    return ops_indexing.index_add(input, dim, index, source, alpha=alpha)
+    try:
+        return ops_indexing.index_add(input, dim, index, source, alpha=alpha)
+    except AttributeError:
+        check_operands("index_add", ("input", input, 1), ("index", index, 3), ("source", source, 4))
+        raise
 
 
 def index_add_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
@@ -1397,7 +1761,11 @@ def index_copy(input: Tensor, dim: builtins.int, index: Tensor, source: Tensor, 
     """`input` with the slices of `source` in place of those at the indices of a vector along an axis."""
     if out is not None:
         return write_out("index_copy", index_copy, (input, dim, index, source,), {}, out)
-    return ops_indexing.index_copy(input, dim, index, source)
+    try:
+        return ops_indexing.index_copy(input, dim, index, source)
+    except AttributeError:
+        check_operands("index_copy", ("input", input, 1), ("index", index, 3), ("source", source, 4))
+        raise
 
 
 def index_copy_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
@@ -1407,7 +1775,11 @@ def index_copy_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
 
 def index_fill(input: Tensor, dim: builtins.int, index: Tensor, value: Any) -> Tensor:
     """`input` with one value at the indices of a vector along an axis; negative ones count from the end."""
-    return ops_indexing.index_fill(input, dim, index, value)
+    try:
+        return ops_indexing.index_fill(input, dim, index, value)
+    except AttributeError:
+        check_operands("index_fill", ("input", input, 1), ("index", index, 3))
+        raise
 
 
 def index_fill_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
@@ -1419,7 +1791,11 @@ def index_reduce(input: Tensor, dim: builtins.int, index: Tensor, source: Tensor
     """`input` reduced with the slices of `source` that the indices of a vector send there: 'prod', 'mean', 'amax' or 'amin'."""
     if out is not None:
         return write_out("index_reduce", index_reduce, (input, dim, index, source, reduce,), {"include_self": include_self}, out)
-    return ops_scatter_reductions.index_reduce(input, dim, index, source, reduce, include_self=include_self)
+    try:
+        return ops_scatter_reductions.index_reduce(input, dim, index, source, reduce, include_self=include_self)
+    except AttributeError:
+        check_operands("index_reduce", ("input", input, 1), ("index", index, 3), ("source", source, 4))
+        raise
 
 
 def index_reduce_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
@@ -1429,21 +1805,33 @@ def index_reduce_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
 
 def index_select(input: Tensor, dim: builtins.int, index: Tensor, *, out: Any = None) -> Tensor:
     """The slices at the indices of a vector along an axis, as a copy. IndexError where one is out of range."""
-    return ops_indexing.index_select(input, dim, index, out=out)
+    try:
+        return ops_indexing.index_select(input, dim, index, out=out)
+    except AttributeError:
+        check_operands("index_select", ("input", input, 1), ("index", index, 3))
+        raise
 
 
 def inner(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor:
     """Sums of products along the last axis of both: (..., n) and (..., n) give the leading axes of one, then of the other."""
     if out is not None:
         return write_out("inner", inner, (input, other,), {}, out)
-    return ops_contractions.inner(input, other)
+    try:
+        return ops_contractions.inner(input, other)
+    except AttributeError:
+        check_operands("inner", ("input", input, 1), ("other", other, 2))
+        raise
 
 
 def inverse(input: Tensor, *, out: Any = None) -> Tensor:
     """`linalg.inv`."""
     if out is not None:
         return write_out("inverse", inverse, (input,), {}, out)
-    return ops_linear_systems.inverse(input)
+    try:
+        return ops_linear_systems.inverse(input)
+    except AttributeError:
+        check_operands("inverse", ("input", input, 1))
+        raise
 
 
 def isclose(input: Tensor, other: Tensor, rtol: builtins.float = 1e-05, atol: builtins.float = 1e-08, equal_nan: builtins.bool = False) -> Tensor:
@@ -1451,7 +1839,11 @@ def isclose(input: Tensor, other: Tensor, rtol: builtins.float = 1e-05, atol: bu
 
     RuntimeError for two dtypes, or a negative tolerance.
     """
-    return ops_comparisons.isclose(input, other, rtol, atol, equal_nan)
+    try:
+        return ops_comparisons.isclose(input, other, rtol, atol, equal_nan)
+    except AttributeError:
+        check_operands("isclose", ("input", input, 1), ("other", other, 2))
+        raise
 
 
 def isfinite(input: Any) -> Any:
@@ -1480,36 +1872,60 @@ def isneginf(input: Tensor, *, out: Any = None) -> Tensor:
     """Whether the element is minus infinity."""
     if out is not None:
         return write_out("isneginf", isneginf, (input,), {}, out)
-    return ops_comparisons.isneginf(input)
+    try:
+        return ops_comparisons.isneginf(input)
+    except AttributeError:
+        check_operands("isneginf", ("input", input, 1))
+        raise
 
 
 def isposinf(input: Tensor, *, out: Any = None) -> Tensor:
     """Whether the element is plus infinity."""
     if out is not None:
         return write_out("isposinf", isposinf, (input,), {}, out)
-    return ops_comparisons.isposinf(input)
+    try:
+        return ops_comparisons.isposinf(input)
+    except AttributeError:
+        check_operands("isposinf", ("input", input, 1))
+        raise
 
 
 def isreal(input: Tensor) -> Tensor:
     """True for each element."""
-    return ops_number_parts.isreal(input)
+    try:
+        return ops_number_parts.isreal(input)
+    except AttributeError:
+        check_operands("isreal", ("input", input, 1))
+        raise
 
 
 def kron(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor:
     """Kronecker's product: every element of `input` times all of `other`, in blocks."""
     if out is not None:
         return write_out("kron", kron, (input, other,), {}, out)
-    return ops_contractions.kron(input, other)
+    try:
+        return ops_contractions.kron(input, other)
+    except AttributeError:
+        check_operands("kron", ("input", input, 1), ("other", other, 2))
+        raise
 
 
 def kthvalue(input: Tensor, k: builtins.int, dim: builtins.int = -1, keepdim: builtins.bool = False, *, out: Any = None) -> Any:
     """The k-th smallest element along an axis (counted from 1), and where it was."""
-    return ops_sorting.kthvalue(input, k, dim, keepdim, out=out)
+    try:
+        return ops_sorting.kthvalue(input, k, dim, keepdim, out=out)
+    except AttributeError:
+        check_operands("kthvalue", ("input", input, 1))
+        raise
 
 
 def l1_loss(input: Tensor, target: Tensor, reduction: str = 'mean') -> Tensor:
     """abs(input - target), its mean or its sum."""
-    return ops_losses.l1_loss(input, target, reduction)
+    try:
+        return ops_losses.l1_loss(input, target, reduction)
+    except AttributeError:
+        check_operands("l1_loss", ("input", input, 1), ("target", target, 2))
+        raise
 
 
 def layer_norm(input: Tensor, normalized_shape: Any, weight: Any = None, bias: Any = None, eps: builtins.float = 1e-05, cudnn_enable: builtins.bool = True) -> Tensor:
@@ -1517,14 +1933,22 @@ def layer_norm(input: Tensor, normalized_shape: Any, weight: Any = None, bias: A
 
     RuntimeError unless the input ends in that shape and weight and bias have it.
     """
-    return ops_normalization.layer_norm(input, normalized_shape, weight, bias, eps, cudnn_enable)
+    try:
+        return ops_normalization.layer_norm(input, normalized_shape, weight, bias, eps, cudnn_enable)
+    except AttributeError:
+        check_operands("layer_norm", ("input", input, 1))
+        raise
 
 
 def lcm(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor:
     """The least common multiple of each pair of integers."""
     if out is not None:
         return write_out("lcm", lcm, (input, other,), {}, out)
-    return ops_number_parts.lcm(input, other)
+    try:
+        return ops_number_parts.lcm(input, other)
+    except AttributeError:
+        check_operands("lcm", ("input", input, 1), ("other", other, 2))
+        raise
 
 
 def lcm_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
@@ -1536,7 +1960,11 @@ def ldexp(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor:
     """input * 2 ** other."""
     if out is not None:
         return write_out("ldexp", ldexp, (input, other,), {}, out)
-    return ops_number_parts.ldexp(input, other)
+    try:
+        return ops_number_parts.ldexp(input, other)
+    except AttributeError:
+        check_operands("ldexp", ("input", input, 1), ("other", other, 2))
+        raise
 
 
 def ldexp_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
@@ -1564,7 +1992,11 @@ less_equal_ = le_
 
 def leaky_relu(input: Tensor, negative_slope: builtins.float = 0.01) -> Tensor:
     """Each element, multiplied by `negative_slope` where it is negative."""
-    return ops_activations.leaky_relu(input, negative_slope)
+    try:
+        return ops_activations.leaky_relu(input, negative_slope)
+    except AttributeError:
+        check_operands("leaky_relu", ("input", input, 1))
+        raise
 
 
 def leaky_relu_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
@@ -1586,7 +2018,11 @@ def lerp_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
 
 def lgamma(input: Tensor) -> Tensor:
     """The logarithm of the magnitude of the gamma function; inf at 0, -1, -2 ..."""
-    return ops_special_functions.lgamma(input)
+    try:
+        return ops_special_functions.lgamma(input)
+    except AttributeError:
+        check_operands("lgamma", ("input", input, 1))
+        raise
 
 
 def lgamma_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
@@ -1599,52 +2035,92 @@ def linalg_cholesky(A: Tensor, *, upper: builtins.bool = False) -> Tensor:
 
     Only that triangle of A is read. LinAlgError for another matrix.
     """
-    return ops_linear_systems.linalg_cholesky(A, upper=upper)
+    try:
+        return ops_linear_systems.linalg_cholesky(A, upper=upper)
+    except AttributeError:
+        check_operands("linalg_cholesky", ("A", A, 1))
+        raise
 
 
 def linalg_cholesky_ex(A: Tensor, *, upper: builtins.bool = False, check_errors: builtins.bool = False) -> Any:
     """(L, info): `linalg.cholesky` that reports a matrix which isn't positive definite by an info other than 0, unless `check_errors`."""
-    return ops_linear_systems.linalg_cholesky_ex(A, upper=upper, check_errors=check_errors)
+    try:
+        return ops_linear_systems.linalg_cholesky_ex(A, upper=upper, check_errors=check_errors)
+    except AttributeError:
+        check_operands("linalg_cholesky_ex", ("A", A, 1))
+        raise
 
 
 def linalg_cond(A: Tensor, p: Any = None) -> Tensor:
     """norm(A) * norm(inverse of A) for a norm of `linalg.matrix_norm`, by default 2; inf for a singular matrix."""
-    return ops_matrix_functions.linalg_cond(A, p)
+    try:
+        return ops_matrix_functions.linalg_cond(A, p)
+    except AttributeError:
+        check_operands("linalg_cond", ("A", A, 1))
+        raise
 
 
 def linalg_cross(input: Tensor, other: Tensor, *, dim: builtins.int = -1) -> Tensor:
     """The vector at right angles to two vectors of length 3 along `dim`; the other axes broadcast."""
-    return ops_vector_products.linalg_cross(input, other, dim=dim)
+    try:
+        return ops_vector_products.linalg_cross(input, other, dim=dim)
+    except AttributeError:
+        check_operands("linalg_cross", ("input", input, 1), ("other", other, 2))
+        raise
 
 
 def linalg_det(A: Tensor) -> Tensor:
     """The determinant of a square matrix, or of each in a stack: (..., n, n) gives (...). Its gradient is finite for singular ones."""
-    return ops_linear_systems.linalg_det(A)
+    try:
+        return ops_linear_systems.linalg_det(A)
+    except AttributeError:
+        check_operands("linalg_det", ("A", A, 1))
+        raise
 
 
 def linalg_diagonal(A: Tensor, *, offset: builtins.int = 0, dim1: builtins.int = -2, dim2: builtins.int = -1) -> Tensor:
     """The diagonals of matrices in two axes; a view."""
-    return ops_vector_products.linalg_diagonal(A, offset=offset, dim1=dim1, dim2=dim2)
+    try:
+        return ops_vector_products.linalg_diagonal(A, offset=offset, dim1=dim1, dim2=dim2)
+    except AttributeError:
+        check_operands("linalg_diagonal", ("A", A, 1))
+        raise
 
 
 def linalg_eigh(A: Tensor, UPLO: str = 'L') -> Any:
     """(eigenvalues, eigenvectors) of a symmetric matrix, or of each in a stack, in ascending order; one triangle of A is read."""
-    return ops_decompositions.linalg_eigh(A, UPLO)
+    try:
+        return ops_decompositions.linalg_eigh(A, UPLO)
+    except AttributeError:
+        check_operands("linalg_eigh", ("A", A, 1))
+        raise
 
 
 def linalg_eigvalsh(A: Tensor, UPLO: str = 'L') -> Tensor:
     """The eigenvalues of a symmetric matrix, or of each in a stack, in ascending order."""
-    return ops_decompositions.linalg_eigvalsh(A, UPLO)
+    try:
+        return ops_decompositions.linalg_eigvalsh(A, UPLO)
+    except AttributeError:
+        check_operands("linalg_eigvalsh", ("A", A, 1))
+        raise
 
 
 def linalg_inv(A: Tensor) -> Tensor:
     """The inverse of a square matrix, or of each in a stack: shape (..., n, n). LinAlgError for a singular one."""
-    return ops_linear_systems.linalg_inv(A)
+    try:
+        return ops_linear_systems.linalg_inv(A)
+    except AttributeError:
+        check_operands("linalg_inv", ("A", A, 1))
+        raise
 
 
 def linalg_inv_ex(A: Tensor, *, check_errors: builtins.bool = False) -> Any:
     """(inverse, info): `linalg.inv` that reports a singular matrix by an info other than 0, unless `check_errors`."""
-    return ops_linear_systems.linalg_inv_ex(A, check_errors=check_errors)
+    try:
+        return ops_linear_systems.linalg_inv_ex(A, check_errors=check_errors)
+    except AttributeError:
+        check_operands("linalg_inv_ex", ("A", A, 1))
+        raise
 
 
 def linalg_lstsq(A: Tensor, B: Tensor, rcond: builtins.float | None = None, *, driver: str | None = None) -> Any:
@@ -1652,54 +2128,94 @@ def linalg_lstsq(A: Tensor, B: Tensor, rcond: builtins.float | None = None, *, d
 
     The solution of least norm, by the pseudo-inverse. Residuals and singular values as far as the LAPACK driver of that name gives them.
     """
-    return ops_matrix_functions.linalg_lstsq(A, B, rcond, driver=driver)
+    try:
+        return ops_matrix_functions.linalg_lstsq(A, B, rcond, driver=driver)
+    except AttributeError:
+        check_operands("linalg_lstsq", ("A", A, 1), ("B", B, 2))
+        raise
 
 
 def linalg_lu(A: Tensor, *, pivot: builtins.bool = True) -> Any:
     """(P, L, U) with A = P @ L @ U: a permutation, a lower triangle with ones on its diagonal and an upper one."""
-    return ops_triangular_factors.linalg_lu(A, pivot=pivot)
+    try:
+        return ops_triangular_factors.linalg_lu(A, pivot=pivot)
+    except AttributeError:
+        check_operands("linalg_lu", ("A", A, 1))
+        raise
 
 
 def linalg_lu_factor(A: Tensor, *, pivot: builtins.bool = True) -> Any:
     """(LU, pivots): L and U in one matrix, and the row that each step exchanged with its own. RuntimeError for a singular matrix."""
-    return ops_triangular_factors.linalg_lu_factor(A, pivot=pivot)
+    try:
+        return ops_triangular_factors.linalg_lu_factor(A, pivot=pivot)
+    except AttributeError:
+        check_operands("linalg_lu_factor", ("A", A, 1))
+        raise
 
 
 def linalg_lu_factor_ex(A: Tensor, *, pivot: builtins.bool = True, check_errors: builtins.bool = False) -> Any:
     """(LU, pivots, info): the compact decomposition; info is the place of the first zero on the diagonal of U, or 0."""
-    return ops_triangular_factors.linalg_lu_factor_ex(A, pivot=pivot, check_errors=check_errors)
+    try:
+        return ops_triangular_factors.linalg_lu_factor_ex(A, pivot=pivot, check_errors=check_errors)
+    except AttributeError:
+        check_operands("linalg_lu_factor_ex", ("A", A, 1))
+        raise
 
 
 def linalg_lu_solve(LU: Tensor, pivots: Tensor, B: Tensor, *, left: builtins.bool = True, adjoint: builtins.bool = False) -> Tensor:
     """The X with A @ X = B (X @ A = B unless `left`; A.T for A with `adjoint`), where A has the decomposition (LU, pivots)."""
-    return ops_triangular_factors.linalg_lu_solve(LU, pivots, B, left=left, adjoint=adjoint)
+    try:
+        return ops_triangular_factors.linalg_lu_solve(LU, pivots, B, left=left, adjoint=adjoint)
+    except AttributeError:
+        check_operands("linalg_lu_solve", ("LU", LU, 1), ("pivots", pivots, 2), ("B", B, 3))
+        raise
 
 
 def linalg_matmul(input: Tensor, other: Tensor) -> Tensor:
     """`matmul`."""
-    return ops_triangular_factors.linalg_matmul(input, other)
+    try:
+        return ops_triangular_factors.linalg_matmul(input, other)
+    except AttributeError:
+        check_operands("linalg_matmul", ("input", input, 1), ("other", other, 2))
+        raise
 
 
 def linalg_matrix_exp(A: Tensor) -> Tensor:
     """The exponential of a square matrix, or of each in a stack."""
-    return ops_matrix_functions.linalg_matrix_exp(A)
+    try:
+        return ops_matrix_functions.linalg_matrix_exp(A)
+    except AttributeError:
+        check_operands("linalg_matrix_exp", ("A", A, 1))
+        raise
 
 
 def linalg_matrix_norm(A: Tensor, ord: Any = 'fro', dim: Any = (-2, -1), keepdim: builtins.bool = False, *, dtype: Any = None) -> Tensor:
     """The norm of matrices: "fro"; the largest (smallest, for a negative one) sum of magnitudes along columns (1) or rows (inf); by
     singular values their sum ("nuc"), the largest (2) or the smallest (-2).
     """
-    return ops_norms.linalg_matrix_norm(A, ord, dim, keepdim, dtype=dtype)
+    try:
+        return ops_norms.linalg_matrix_norm(A, ord, dim, keepdim, dtype=dtype)
+    except AttributeError:
+        check_operands("linalg_matrix_norm", ("A", A, 1))
+        raise
 
 
 def linalg_matrix_power(A: Tensor, n: builtins.int) -> Tensor:
     """A square matrix (or a stack of them) to a whole power; a negative one is a power of the inverse."""
-    return ops_vector_products.linalg_matrix_power(A, n)
+    try:
+        return ops_vector_products.linalg_matrix_power(A, n)
+    except AttributeError:
+        check_operands("linalg_matrix_power", ("A", A, 1))
+        raise
 
 
 def linalg_matrix_rank(A: Tensor, *, atol: Any = None, rtol: Any = None, hermitian: builtins.bool = False) -> Tensor:
     """How many singular values are larger than max(atol, rtol * the largest one), as int64."""
-    return ops_decompositions.linalg_matrix_rank(A, atol=atol, rtol=rtol, hermitian=hermitian)
+    try:
+        return ops_decompositions.linalg_matrix_rank(A, atol=atol, rtol=rtol, hermitian=hermitian)
+    except AttributeError:
+        check_operands("linalg_matrix_rank", ("A", A, 1))
+        raise
 
 
 def linalg_multi_dot(tensors: Sequence[Tensor]) -> Tensor:
@@ -1709,22 +2225,38 @@ def linalg_multi_dot(tensors: Sequence[Tensor]) -> Tensor:
 
 def linalg_norm(A: Tensor, ord: Any = None, dim: Any = None, keepdim: builtins.bool = False, *, dtype: Any = None) -> Tensor:
     """The 2-norm of all elements; with `ord` the norm of a vector or of matrices, by the number of axes."""
-    return ops_norms.linalg_norm(A, ord, dim, keepdim, dtype=dtype)
+    try:
+        return ops_norms.linalg_norm(A, ord, dim, keepdim, dtype=dtype)
+    except AttributeError:
+        check_operands("linalg_norm", ("A", A, 1))
+        raise
 
 
 def linalg_pinv(A: Tensor, *, atol: Any = None, rtol: Any = None, hermitian: builtins.bool = False) -> Tensor:
     """The pseudo-inverse of a matrix, or of each in a stack; singular values up to max(atol, rtol * the largest one) count as none."""
-    return ops_decompositions.linalg_pinv(A, atol=atol, rtol=rtol, hermitian=hermitian)
+    try:
+        return ops_decompositions.linalg_pinv(A, atol=atol, rtol=rtol, hermitian=hermitian)
+    except AttributeError:
+        check_operands("linalg_pinv", ("A", A, 1))
+        raise
 
 
 def linalg_qr(A: Tensor, mode: str = 'reduced') -> Any:
     """(Q, R) with A = Q @ R, Q with orthonormal columns and R upper triangular; "complete" for a square Q, "r" for R alone."""
-    return ops_decompositions.linalg_qr(A, mode)
+    try:
+        return ops_decompositions.linalg_qr(A, mode)
+    except AttributeError:
+        check_operands("linalg_qr", ("A", A, 1))
+        raise
 
 
 def linalg_slogdet(A: Tensor) -> Any:
     """(sign, logabsdet) of the determinant of a square matrix, or of each in a stack; sign 0 and -inf for a singular one."""
-    return ops_linear_systems.linalg_slogdet(A)
+    try:
+        return ops_linear_systems.linalg_slogdet(A)
+    except AttributeError:
+        check_operands("linalg_slogdet", ("A", A, 1))
+        raise
 
 
 def linalg_solve(A: Tensor, B: Tensor, *, left: builtins.bool = True) -> Tensor:
@@ -1732,57 +2264,101 @@ def linalg_solve(A: Tensor, B: Tensor, *, left: builtins.bool = True) -> Tensor:
 
     LinAlgError for a singular A.
     """
-    return ops_linear_systems.linalg_solve(A, B, left=left)
+    try:
+        return ops_linear_systems.linalg_solve(A, B, left=left)
+    except AttributeError:
+        check_operands("linalg_solve", ("A", A, 1), ("B", B, 2))
+        raise
 
 
 def linalg_solve_ex(A: Tensor, B: Tensor, *, left: builtins.bool = True, check_errors: builtins.bool = False) -> Any:
     """(result, info): `linalg.solve`; a singular matrix raises LinAlgError with `check_errors` and else gives an info other than 0."""
-    return ops_linear_systems.linalg_solve_ex(A, B, left=left, check_errors=check_errors)
+    try:
+        return ops_linear_systems.linalg_solve_ex(A, B, left=left, check_errors=check_errors)
+    except AttributeError:
+        check_operands("linalg_solve_ex", ("A", A, 1), ("B", B, 2))
+        raise
 
 
 def linalg_solve_triangular(A: Tensor, B: Tensor, *, upper: builtins.bool, left: builtins.bool = True, unitriangular: builtins.bool = False) -> Tensor:
     """The X with A @ X = B (X @ A = B unless `left`) for a triangular A, of which only that triangle is read; stacks broadcast."""
-    return ops_linear_systems.linalg_solve_triangular(A, B, upper=upper, left=left, unitriangular=unitriangular)
+    try:
+        return ops_linear_systems.linalg_solve_triangular(A, B, upper=upper, left=left, unitriangular=unitriangular)
+    except AttributeError:
+        check_operands("linalg_solve_triangular", ("A", A, 1), ("B", B, 2))
+        raise
 
 
 def linalg_svd(A: Tensor, full_matrices: builtins.bool = True, *, driver: str | None = None) -> Any:
     """(U, S, Vh) with A = U @ diag(S) @ Vh, S descending; U and Vh square, or as small as can be without `full_matrices`."""
-    return ops_decompositions.linalg_svd(A, full_matrices, driver=driver)
+    try:
+        return ops_decompositions.linalg_svd(A, full_matrices, driver=driver)
+    except AttributeError:
+        check_operands("linalg_svd", ("A", A, 1))
+        raise
 
 
 def linalg_svdvals(A: Tensor, *, driver: str | None = None) -> Tensor:
     """The singular values of a matrix, or of each in a stack, descending."""
-    return ops_decompositions.linalg_svdvals(A, driver=driver)
+    try:
+        return ops_decompositions.linalg_svdvals(A, driver=driver)
+    except AttributeError:
+        check_operands("linalg_svdvals", ("A", A, 1))
+        raise
 
 
 def linalg_tensorinv(A: Tensor, ind: builtins.int = 2) -> Tensor:
     """The inverse of a tensor as a matrix between its first `ind` axes and the rest."""
-    return ops_matrix_functions.linalg_tensorinv(A, ind)
+    try:
+        return ops_matrix_functions.linalg_tensorinv(A, ind)
+    except AttributeError:
+        check_operands("linalg_tensorinv", ("A", A, 1))
+        raise
 
 
 def linalg_tensorsolve(A: Tensor, B: Tensor, dims: Any = None) -> Tensor:
     """The X with tensordot(A, X, X.ndim) = B; the axes of A in `dims` are moved to its end first."""
-    return ops_matrix_functions.linalg_tensorsolve(A, B, dims)
+    try:
+        return ops_matrix_functions.linalg_tensorsolve(A, B, dims)
+    except AttributeError:
+        check_operands("linalg_tensorsolve", ("A", A, 1), ("B", B, 2))
+        raise
 
 
 def linalg_vander(x: Tensor, *, N: builtins.int | None = None) -> Tensor:
     """The powers 0 .. N-1 of each element in a new last axis; N is the length of the last axis by default."""
-    return ops_differences.linalg_vander(x, N=N)
+    try:
+        return ops_differences.linalg_vander(x, N=N)
+    except AttributeError:
+        check_operands("linalg_vander", ("x", x, 1))
+        raise
 
 
 def linalg_vecdot(x: Tensor, y: Tensor, *, dim: builtins.int = -1) -> Tensor:
     """Sums of products along `dim`; the other axes broadcast."""
-    return ops_vector_products.linalg_vecdot(x, y, dim=dim)
+    try:
+        return ops_vector_products.linalg_vecdot(x, y, dim=dim)
+    except AttributeError:
+        check_operands("linalg_vecdot", ("x", x, 1), ("y", y, 2))
+        raise
 
 
 def linalg_vector_norm(x: Tensor, ord: builtins.float = 2, dim: Any = None, keepdim: builtins.bool = False, *, dtype: Any = None) -> Tensor:
     """(sum of abs(x)**ord)**(1/ord) along `dim`; the largest or smallest magnitude for inf and -inf, the count of nonzeros for 0."""
-    return ops_norms.linalg_vector_norm(x, ord, dim, keepdim, dtype=dtype)
+    try:
+        return ops_norms.linalg_vector_norm(x, ord, dim, keepdim, dtype=dtype)
+    except AttributeError:
+        check_operands("linalg_vector_norm", ("x", x, 1))
+        raise
 
 
 def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """input @ weight.T + bias: (..., in), (out, in) and (out) give (..., out). RuntimeError where shapes or dtypes don't fit."""
-    return planned.linear(input, weight, bias)
+    try:
+        return planned.linear(input, weight, bias)
+    except AttributeError:
+        check_operands("linear", ("input", input, 1), ("weight", weight, 2))
+        raise
 
 
 def log(input: Any, *, out: Any = None) -> Any:
@@ -1845,7 +2421,11 @@ def log_softmax(input: Tensor, dim: builtins.int, dtype: Any = None, *, out: Any
     """The logarithm of `softmax`, computed as input - logsumexp(input). With `dtype` the input is cast first."""
     if out is not None:
         return write_out("log_softmax", log_softmax, (input, dim, dtype,), {}, out)
-    return ops_softmax.log_softmax(input, dim, dtype)
+    try:
+        return ops_softmax.log_softmax(input, dim, dtype)
+    except AttributeError:
+        check_operands("log_softmax", ("input", input, 1))
+        raise
 
 
 def logaddexp(input: Any, other: Any, *, out: Any = None) -> Any:
@@ -1870,12 +2450,20 @@ def logcumsumexp(input: Tensor, dim: builtins.int, *, out: Any = None) -> Tensor
     """Logarithm of the sum of exponentials of the elements up to each one along `dim`, without overflow. Floating dtypes only."""
     if out is not None:
         return write_out("logcumsumexp", logcumsumexp, (input, dim,), {}, out)
-    return ops_running.logcumsumexp(input, dim)
+    try:
+        return ops_running.logcumsumexp(input, dim)
+    except AttributeError:
+        check_operands("logcumsumexp", ("input", input, 1))
+        raise
 
 
 def logdet(input: Tensor) -> Tensor:
     """The logarithm of the determinant; NaN for a negative one."""
-    return ops_linear_systems.logdet(input)
+    try:
+        return ops_linear_systems.logdet(input)
+    except AttributeError:
+        check_operands("logdet", ("input", input, 1))
+        raise
 
 
 def logical_and(input: Any, other: Any, *, out: Any = None) -> Any:
@@ -1930,7 +2518,11 @@ def logit(input: Tensor, eps: Any = None, *, out: Any = None) -> Tensor:
     """log(input / (1 - input)); with `eps` the input is first moved into [eps, 1 - eps]."""
     if out is not None:
         return write_out("logit", logit, (input, eps,), {}, out)
-    return ops_transcendental.logit(input, eps)
+    try:
+        return ops_transcendental.logit(input, eps)
+    except AttributeError:
+        check_operands("logit", ("input", input, 1))
+        raise
 
 
 def logit_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
@@ -1940,14 +2532,22 @@ def logit_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
 
 def logsigmoid(input: Tensor) -> Tensor:
     """log(sigmoid(input)), without overflow."""
-    return ops_activations.logsigmoid(input)
+    try:
+        return ops_activations.logsigmoid(input)
+    except AttributeError:
+        check_operands("logsigmoid", ("input", input, 1))
+        raise
 
 
 def logsumexp(input: Tensor, dim: Any = None, keepdim: builtins.bool = False, *, axis: Any = None, keepdims: builtins.bool = False, out: Any = None) -> Tensor:
     """Logarithm of the sum of exponentials along `dim` (an int or several), without overflow; of nothing -inf."""
     if out is not None:
         return write_out("logsumexp", logsumexp, (input, dim if axis is None else axis, keepdim or keepdims,), {}, out)
-    return ops_statistics.logsumexp(input, dim if axis is None else axis, keepdim or keepdims)
+    try:
+        return ops_statistics.logsumexp(input, dim if axis is None else axis, keepdim or keepdims)
+    except AttributeError:
+        check_operands("logsumexp", ("input", input, 1))
+        raise
 
 
 def lt(input: Any, other: Any, *, out: Any = None) -> Any:
@@ -1970,17 +2570,29 @@ less_ = lt_
 
 def lu(input: Tensor, pivot: builtins.bool = True, get_infos: builtins.bool = False) -> Any:
     """`linalg.lu_factor`, or `linalg.lu_factor_ex` with `get_infos`."""
-    return ops_triangular_factors.lu(input, pivot, get_infos)
+    try:
+        return ops_triangular_factors.lu(input, pivot, get_infos)
+    except AttributeError:
+        check_operands("lu", ("input", input, 1))
+        raise
 
 
 def lu_solve(input: Tensor, LU_data: Tensor, LU_pivots: Tensor) -> Tensor:
     """`linalg.lu_solve` with its operands in another order."""
-    return ops_triangular_factors.lu_solve(input, LU_data, LU_pivots)
+    try:
+        return ops_triangular_factors.lu_solve(input, LU_data, LU_pivots)
+    except AttributeError:
+        check_operands("lu_solve", ("input", input, 1), ("LU_data", LU_data, 2), ("LU_pivots", LU_pivots, 3))
+        raise
 
 
 def lu_unpack(LU_data: Tensor, LU_pivots: Tensor, unpack_data: builtins.bool = True, unpack_pivots: builtins.bool = True) -> Any:
     """(P, L, U) of a compact decomposition; what isn't asked for is empty."""
-    return ops_triangular_factors.lu_unpack(LU_data, LU_pivots, unpack_data, unpack_pivots)
+    try:
+        return ops_triangular_factors.lu_unpack(LU_data, LU_pivots, unpack_data, unpack_pivots)
+    except AttributeError:
+        check_operands("lu_unpack", ("LU_data", LU_data, 1), ("LU_pivots", LU_pivots, 2))
+        raise
 
 
 def masked_fill(input: Tensor, mask: Tensor, value: Any) -> Tensor:
@@ -1988,7 +2600,11 @@ def masked_fill(input: Tensor, mask: Tensor, value: Any) -> Tensor:
 
     RuntimeError unless the mask is bool.
     """
-    return ops_selection.masked_fill(input, mask, value)
+    try:
+        return ops_selection.masked_fill(input, mask, value)
+    except AttributeError:
+        check_operands("masked_fill", ("input", input, 1), ("mask", mask, 2))
+        raise
 
 
 def masked_fill_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
@@ -1998,7 +2614,11 @@ def masked_fill_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
 
 def masked_scatter(input: Tensor, mask: Tensor, source: Tensor) -> Tensor:
     """`input` with the elements of `source`, in order, where `mask` is True; the first two broadcast."""
-    return ops_indexing.masked_scatter(input, mask, source)
+    try:
+        return ops_indexing.masked_scatter(input, mask, source)
+    except AttributeError:
+        check_operands("masked_scatter", ("input", input, 1), ("mask", mask, 2), ("source", source, 3))
+        raise
 
 
 def masked_scatter_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
@@ -2008,33 +2628,53 @@ def masked_scatter_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
 
 def masked_select(input: Tensor, mask: Tensor, *, out: Any = None) -> Tensor:
     """The elements where `mask` is True, as a vector; the two broadcast."""
-    return ops_indexing.masked_select(input, mask, out=out)
+    try:
+        return ops_indexing.masked_select(input, mask, out=out)
+    except AttributeError:
+        check_operands("masked_select", ("input", input, 1), ("mask", mask, 2))
+        raise
 
 
 def matmul(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor:
     """Matrix product as `@`: vectors, matrices, and stacks whose leading axes broadcast."""
     if out is not None:
         return write_out("matmul", matmul, (input, other,), {}, out)
-    return ops_matmul.matmul(input, other)
+    try:
+        return ops_matmul.matmul(input, other)
+    except AttributeError:
+        check_operands("matmul", ("input", input, 1), ("other", other, 2))
+        raise
 
 
 def matrix_exp(input: Tensor) -> Tensor:
     """`linalg.matrix_exp`."""
-    return ops_matrix_functions.matrix_exp(input)
+    try:
+        return ops_matrix_functions.matrix_exp(input)
+    except AttributeError:
+        check_operands("matrix_exp", ("input", input, 1))
+        raise
 
 
 def matrix_power(input: Tensor, n: builtins.int, *, out: Any = None) -> Tensor:
     """`linalg.matrix_power`."""
     if out is not None:
         return write_out("matrix_power", matrix_power, (input, n,), {}, out)
-    return ops_vector_products.matrix_power(input, n)
+    try:
+        return ops_vector_products.matrix_power(input, n)
+    except AttributeError:
+        check_operands("matrix_power", ("input", input, 1))
+        raise
 
 
 def max(input: Tensor, dim: Any = None, keepdim: builtins.bool = False, *, other: Any = None, axis: Any = None, keepdims: builtins.bool = False, out: Any = None) -> Any:
     """The largest element; with `dim` a named tuple of values and indices along it; with another tensor `maximum`."""
     if out is not None:
         return write_out("max", max, (input, dim if axis is None else axis, keepdim or keepdims,), {"other": other}, out)
-    return ops_extremes.max_(input, dim if axis is None else axis, keepdim or keepdims, other=other)
+    try:
+        return ops_extremes.max_(input, dim if axis is None else axis, keepdim or keepdims, other=other)
+    except AttributeError:
+        check_operands("max", ("input", input, 1))
+        raise
 
 
 def maximum(input: Any, other: Any, *, out: Any = None) -> Any:
@@ -2053,7 +2693,11 @@ def mean(input: Tensor, dim: Any = None, keepdim: builtins.bool = False, *, dtyp
     """
     if out is not None:
         return write_out("mean", mean, (input, dim if axis is None else axis, keepdim or keepdims,), {"dtype": dtype}, out)
-    return planned_losses.mean(input, dim if axis is None else axis, keepdim or keepdims, dtype=dtype)
+    try:
+        return planned_losses.mean(input, dim if axis is None else axis, keepdim or keepdims, dtype=dtype)
+    except AttributeError:
+        check_operands("mean", ("input", input, 1))
+        raise
 
 
 def median(input: Tensor, dim: builtins.int | None = None, keepdim: builtins.bool = False, *, out: Any = None) -> Any:
@@ -2064,7 +2708,11 @@ def median(input: Tensor, dim: builtins.int | None = None, keepdim: builtins.boo
     """
     if out is not None:
         return write_out("median", median, (input, dim, keepdim,), {}, out)
-    return ops_middles.median(input, dim, keepdim)
+    try:
+        return ops_middles.median(input, dim, keepdim)
+    except AttributeError:
+        check_operands("median", ("input", input, 1))
+        raise
 
 
 def meshgrid(*tensors: Any, indexing: str | None = None) -> Any:
@@ -2076,7 +2724,11 @@ def min(input: Tensor, dim: Any = None, keepdim: builtins.bool = False, *, other
     """The smallest element; with `dim` a named tuple of values and indices along it; with another tensor `minimum`."""
     if out is not None:
         return write_out("min", min, (input, dim if axis is None else axis, keepdim or keepdims,), {"other": other}, out)
-    return ops_extremes.min_(input, dim if axis is None else axis, keepdim or keepdims, other=other)
+    try:
+        return ops_extremes.min_(input, dim if axis is None else axis, keepdim or keepdims, other=other)
+    except AttributeError:
+        check_operands("min", ("input", input, 1))
+        raise
 
 
 def minimum(input: Any, other: Any, *, out: Any = None) -> Any:
@@ -2090,7 +2742,11 @@ def minimum(input: Any, other: Any, *, out: Any = None) -> Any:
 
 def mish(input: Tensor) -> Tensor:
     """input * tanh(softplus(input))."""
-    return ops_activations.mish(input)
+    try:
+        return ops_activations.mish(input)
+    except AttributeError:
+        check_operands("mish", ("input", input, 1))
+        raise
 
 
 def mish_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
@@ -2102,19 +2758,31 @@ def mm(input: Tensor, mat2: Tensor, *, out: Any = None) -> Tensor:
     """Product of two matrices. RuntimeError where shapes or dtypes don't fit."""
     if out is not None:
         return write_out("mm", mm, (input, mat2,), {}, out)
-    return ops_matmul.mm(input, mat2)
+    try:
+        return ops_matmul.mm(input, mat2)
+    except AttributeError:
+        check_operands("mm", ("input", input, 1), ("mat2", mat2, 2))
+        raise
 
 
 def mode(input: Tensor, dim: builtins.int = -1, keepdim: builtins.bool = False, *, out: Any = None) -> Any:
     """The most frequent element along `dim`, the smallest of several, and where it stands: a named tuple. IndexError for a length of 0."""
     if out is not None:
         return write_out("mode", mode, (input, dim, keepdim,), {}, out)
-    return ops_middles.mode(input, dim, keepdim)
+    try:
+        return ops_middles.mode(input, dim, keepdim)
+    except AttributeError:
+        check_operands("mode", ("input", input, 1))
+        raise
 
 
 def movedim(input: Tensor, source: builtins.int | Sequence[builtins.int], destination: builtins.int | Sequence[builtins.int]) -> Tensor:
     """Axes moved to other places, the rest in their order; a view."""
-    return ops_shaping.movedim(input, source, destination)
+    try:
+        return ops_shaping.movedim(input, source, destination)
+    except AttributeError:
+        check_operands("movedim", ("input", input, 1))
+        raise
 
 
 moveaxis = movedim
@@ -2122,14 +2790,22 @@ moveaxis = movedim
 
 def mse_loss(input: Tensor, target: Tensor, reduction: str = 'mean') -> Tensor:
     """(input - target)**2, its mean or its sum."""
-    return planned_losses.mse_loss(input, target, reduction)
+    try:
+        return planned_losses.mse_loss(input, target, reduction)
+    except AttributeError:
+        check_operands("mse_loss", ("input", input, 1), ("target", target, 2))
+        raise
 
 
 def msort(input: Tensor, *, out: Any = None) -> Tensor:
     """The elements in order along the first axis."""
     if out is not None:
         return write_out("msort", msort, (input,), {}, out)
-    return ops_sorting.msort(input)
+    try:
+        return ops_sorting.msort(input)
+    except AttributeError:
+        check_operands("msort", ("input", input, 1))
+        raise
 
 
 def mul(input: Any, other: Any, *, out: Any = None) -> Any:
@@ -2156,19 +2832,31 @@ def multinomial(input: Tensor, num_samples: builtins.int, replacement: builtins.
     """Indices drawn with the probabilities (up to a factor) in each row of a vector or matrix: shape (..., num_samples), int64."""
     if out is not None:
         return write_out("multinomial", multinomial, (input, num_samples, replacement,), {"generator": generator}, out)
-    return ops_random.multinomial(input, num_samples, replacement, generator=generator)
+    try:
+        return ops_random.multinomial(input, num_samples, replacement, generator=generator)
+    except AttributeError:
+        check_operands("multinomial", ("input", input, 1))
+        raise
 
 
 def mv(input: Tensor, vec: Tensor, *, out: Any = None) -> Tensor:
     """Product of a matrix and a vector."""
     if out is not None:
         return write_out("mv", mv, (input, vec,), {}, out)
-    return ops_matmul.mv(input, vec)
+    try:
+        return ops_matmul.mv(input, vec)
+    except AttributeError:
+        check_operands("mv", ("input", input, 1), ("vec", vec, 2))
+        raise
 
 
 def mvlgamma(input: Tensor, p: builtins.int) -> Tensor:
     """The logarithm of the multivariate gamma function of dimension p >= 1."""
-    return ops_special_functions.mvlgamma(input, p)
+    try:
+        return ops_special_functions.mvlgamma(input, p)
+    except AttributeError:
+        check_operands("mvlgamma", ("input", input, 1))
+        raise
 
 
 def mvlgamma_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
@@ -2180,7 +2868,11 @@ def nan_to_num(input: Tensor, nan: builtins.float | None = None, posinf: builtin
     """NaN and infinities replaced: by 0 and the largest and smallest number of the dtype unless others are given."""
     if out is not None:
         return write_out("nan_to_num", nan_to_num, (input, nan, posinf, neginf,), {}, out)
-    return ops_selection.nan_to_num(input, nan, posinf, neginf)
+    try:
+        return ops_selection.nan_to_num(input, nan, posinf, neginf)
+    except AttributeError:
+        check_operands("nan_to_num", ("input", input, 1))
+        raise
 
 
 def nan_to_num_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
@@ -2192,40 +2884,64 @@ def nanmean(input: Tensor, dim: Any = None, keepdim: builtins.bool = False, *, d
     """`mean` of the elements that are not NaN; NaN where there are no others. RuntimeError for integers."""
     if out is not None:
         return write_out("nanmean", nanmean, (input, dim if axis is None else axis, keepdim or keepdims,), {"dtype": dtype}, out)
-    return ops_counting.nanmean(input, dim if axis is None else axis, keepdim or keepdims, dtype=dtype)
+    try:
+        return ops_counting.nanmean(input, dim if axis is None else axis, keepdim or keepdims, dtype=dtype)
+    except AttributeError:
+        check_operands("nanmean", ("input", input, 1))
+        raise
 
 
 def nanmedian(input: Tensor, dim: builtins.int | None = None, keepdim: builtins.bool = False, *, out: Any = None) -> Any:
     """`median` of the elements that are not NaN; NaN where there are no others."""
     if out is not None:
         return write_out("nanmedian", nanmedian, (input, dim, keepdim,), {}, out)
-    return ops_middles.nanmedian(input, dim, keepdim)
+    try:
+        return ops_middles.nanmedian(input, dim, keepdim)
+    except AttributeError:
+        check_operands("nanmedian", ("input", input, 1))
+        raise
 
 
 def nanquantile(input: Tensor, q: Any, dim: builtins.int | None = None, keepdim: builtins.bool = False, *, interpolation: str = 'linear', out: Any = None) -> Tensor:
     """`quantile` of the elements that are not NaN; NaN where there are no others."""
     if out is not None:
         return write_out("nanquantile", nanquantile, (input, q, dim, keepdim,), {"interpolation": interpolation}, out)
-    return ops_middles.nanquantile(input, q, dim, keepdim, interpolation=interpolation)
+    try:
+        return ops_middles.nanquantile(input, q, dim, keepdim, interpolation=interpolation)
+    except AttributeError:
+        check_operands("nanquantile", ("input", input, 1))
+        raise
 
 
 def nansum(input: Tensor, dim: Any = None, keepdim: builtins.bool = False, *, dtype: Any = None, axis: Any = None, keepdims: builtins.bool = False, out: Any = None) -> Tensor:
     """`sum` with NaN taken as 0."""
     if out is not None:
         return write_out("nansum", nansum, (input, dim if axis is None else axis, keepdim or keepdims,), {"dtype": dtype}, out)
-    return ops_counting.nansum(input, dim if axis is None else axis, keepdim or keepdims, dtype=dtype)
+    try:
+        return ops_counting.nansum(input, dim if axis is None else axis, keepdim or keepdims, dtype=dtype)
+    except AttributeError:
+        check_operands("nansum", ("input", input, 1))
+        raise
 
 
 def narrow(input: Tensor, dim: builtins.int, start: Any, length: builtins.int) -> Tensor:
     """`length` indices from `start` on along an axis; a view. RuntimeError or IndexError where that is out of range."""
-    return ops_splitting.narrow(input, dim, start, length)
+    try:
+        return ops_splitting.narrow(input, dim, start, length)
+    except AttributeError:
+        check_operands("narrow", ("input", input, 1))
+        raise
 
 
 def narrow_copy(input: Tensor, dim: builtins.int, start: Any, length: builtins.int, *, out: Any = None) -> Tensor:
     """A copy of `narrow`."""
     if out is not None:
         return write_out("narrow_copy", narrow_copy, (input, dim, start, length,), {}, out)
-    return ops_splitting.narrow_copy(input, dim, start, length)
+    try:
+        return ops_splitting.narrow_copy(input, dim, start, length)
+    except AttributeError:
+        check_operands("narrow_copy", ("input", input, 1))
+        raise
 
 
 def ne(input: Any, other: Any, *, out: Any = None) -> Any:
@@ -2270,7 +2986,11 @@ def nextafter(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor:
     """The next number of the dtype after `input` towards `other`. float32 and float64 only."""
     if out is not None:
         return write_out("nextafter", nextafter, (input, other,), {}, out)
-    return ops_number_parts.nextafter(input, other)
+    try:
+        return ops_number_parts.nextafter(input, other)
+    except AttributeError:
+        check_operands("nextafter", ("input", input, 1), ("other", other, 2))
+        raise
 
 
 def nextafter_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
@@ -2284,33 +3004,53 @@ def nll_loss(input: Tensor, target: Tensor, weight: Any = None, ignore_index: bu
     Shapes: input (C,), (N, C) or (N, C, d1, ...), target without C, int64 or uint8; weight (C,). Targets equal to `ignore_index` don't
     count, another one that is no class raises IndexError.
     """
-    return ops_classes.nll_loss(input, target, weight, ignore_index, reduction)
+    try:
+        return ops_classes.nll_loss(input, target, weight, ignore_index, reduction)
+    except AttributeError:
+        check_operands("nll_loss", ("input", input, 1), ("target", target, 2))
+        raise
 
 
 def nonzero(input: Tensor, *, as_tuple: builtins.bool = False, out: Any = None) -> Any:
     """The indices of the elements that are not zero: a row each, or with `as_tuple` a vector per axis."""
     if out is not None:
         return write_out("nonzero", nonzero, (input,), {"as_tuple": as_tuple}, out)
-    return ops_searching.nonzero(input, as_tuple=as_tuple)
+    try:
+        return ops_searching.nonzero(input, as_tuple=as_tuple)
+    except AttributeError:
+        check_operands("nonzero", ("input", input, 1))
+        raise
 
 
 def nonzero_static(input: Tensor, *, size: builtins.int, fill_value: builtins.int = -1) -> Tensor:
     """`nonzero` cut, or filled up, to a number of rows."""
-    return ops_searching.nonzero_static(input, size=size, fill_value=fill_value)
+    try:
+        return ops_searching.nonzero_static(input, size=size, fill_value=fill_value)
+    except AttributeError:
+        check_operands("nonzero_static", ("input", input, 1))
+        raise
 
 
 def norm(input: Tensor, p: Any = 'fro', dim: Any = None, keepdim: builtins.bool = False, dtype: Any = None, *, out: Any = None) -> Tensor:
     """The p-norm of all elements or along `dim`; "fro" is 2. Its gradient at the origin is 0."""
     if out is not None:
         return write_out("norm", norm, (input, p, dim, keepdim, dtype,), {}, out)
-    return ops_norms.norm(input, p, dim, keepdim, dtype)
+    try:
+        return ops_norms.norm(input, p, dim, keepdim, dtype)
+    except AttributeError:
+        check_operands("norm", ("input", input, 1))
+        raise
 
 
 def outer(input: Tensor, vec2: Tensor, *, out: Any = None) -> Tensor:
     """The matrix of all products of an element of each vector."""
     if out is not None:
         return write_out("outer", outer, (input, vec2,), {}, out)
-    return ops_matmul.outer(input, vec2)
+    try:
+        return ops_matmul.outer(input, vec2)
+    except AttributeError:
+        check_operands("outer", ("input", input, 1), ("vec2", vec2, 2))
+        raise
 
 
 ger = outer
@@ -2318,27 +3058,47 @@ ger = outer
 
 def permute(input: Tensor, *dims: Any, **named: Any) -> Tensor:
     """The axes in another order; a view. RuntimeError unless `dims` names each axis once."""
-    return ops_shaping.permute(input, *dims, **named)
+    try:
+        return ops_shaping.permute(input, *dims, **named)
+    except AttributeError:
+        check_operands("permute", ("input", input, 1))
+        raise
 
 
 def pinverse(input: Tensor, rcond: builtins.float = 1e-15) -> Tensor:
     """`linalg.pinv`."""
-    return ops_decompositions.pinverse(input, rcond)
+    try:
+        return ops_decompositions.pinverse(input, rcond)
+    except AttributeError:
+        check_operands("pinverse", ("input", input, 1))
+        raise
 
 
 def poisson(input: Tensor, generator: Any = None) -> Tensor:
     """A number of Poisson's distribution for each rate. RuntimeError for a negative rate, NotImplementedError for integers."""
-    return ops_distributions.poisson(input, generator)
+    try:
+        return ops_distributions.poisson(input, generator)
+    except AttributeError:
+        check_operands("poisson", ("input", input, 1))
+        raise
 
 
 def polygamma(n: builtins.int, input: Tensor) -> Tensor:
     """The n-th derivative of `digamma`."""
-    return ops_special_functions.polygamma(n, input)
+    try:
+        return ops_special_functions.polygamma(n, input)
+    except AttributeError:
+        check_operands("polygamma", ("input", input, 2))
+        raise
 
 
 def positive(input: Tensor) -> Tensor:
     """The tensor itself. RuntimeError for truth values."""
-    return ops_arithmetic.positive(input)
+    try:
+        return ops_arithmetic.positive(input)
+    except AttributeError:
+        check_operands("positive", ("input", input, 1))
+        raise
 
 
 def pow(input: Any, exponent: Any, *, out: Any = None) -> Any:
@@ -2358,19 +3118,31 @@ def prelu(input: Tensor, weight: Tensor) -> Tensor:
 
     RuntimeError for another number of weights, or for two dtypes.
     """
-    return ops_activations.prelu(input, weight)
+    try:
+        return ops_activations.prelu(input, weight)
+    except AttributeError:
+        check_operands("prelu", ("input", input, 1), ("weight", weight, 2))
+        raise
 
 
 def prod(input: Tensor, dim: builtins.int | None = None, keepdim: builtins.bool = False, *, dtype: Any = None, axis: Any = None, keepdims: builtins.bool = False, out: Any = None) -> Tensor:
     """Product of all elements or along `dim`; integers and bools in int64, or in `dtype`."""
     if out is not None:
         return write_out("prod", prod, (input, dim if axis is None else axis, keepdim or keepdims,), {"dtype": dtype}, out)
-    return ops_scans.prod(input, dim if axis is None else axis, keepdim or keepdims, dtype=dtype)
+    try:
+        return ops_scans.prod(input, dim if axis is None else axis, keepdim or keepdims, dtype=dtype)
+    except AttributeError:
+        check_operands("prod", ("input", input, 1))
+        raise
 
 
 def put(input: Tensor, index: Tensor, source: Tensor, accumulate: builtins.bool = False) -> Tensor:
     """`input` with the elements of `source` at numbers in row-major order, or added there."""
-    return ops_flat_indexing.put(input, index, source, accumulate)
+    try:
+        return ops_flat_indexing.put(input, index, source, accumulate)
+    except AttributeError:
+        check_operands("put", ("input", input, 1), ("index", index, 2), ("source", source, 3))
+        raise
 
 
 def put_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
@@ -2380,7 +3152,11 @@ def put_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
 
 def qr(input: Tensor, some: builtins.bool = True) -> Any:
     """`linalg.qr`."""
-    return ops_decompositions.qr(input, some)
+    try:
+        return ops_decompositions.qr(input, some)
+    except AttributeError:
+        check_operands("qr", ("input", input, 1))
+        raise
 
 
 def quantile(input: Tensor, q: Any, dim: builtins.int | None = None, keepdim: builtins.bool = False, *, interpolation: str = 'linear', out: Any = None) -> Tensor:
@@ -2391,7 +3167,11 @@ def quantile(input: Tensor, q: Any, dim: builtins.int | None = None, keepdim: bu
     """
     if out is not None:
         return write_out("quantile", quantile, (input, q, dim, keepdim,), {"interpolation": interpolation}, out)
-    return ops_middles.quantile(input, q, dim, keepdim, interpolation=interpolation)
+    try:
+        return ops_middles.quantile(input, q, dim, keepdim, interpolation=interpolation)
+    except AttributeError:
+        check_operands("quantile", ("input", input, 1))
+        raise
 
 
 def rad2deg(input: Any, *, out: Any = None) -> Any:
@@ -2410,7 +3190,11 @@ def rad2deg_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
 
 def ravel(input: Tensor) -> Tensor:
     """All elements along one axis; a view where the tensor is contiguous."""
-    return ops_shaping.ravel(input)
+    try:
+        return ops_shaping.ravel(input)
+    except AttributeError:
+        check_operands("ravel", ("input", input, 1))
+        raise
 
 
 def reciprocal(input: Any, *, out: Any = None) -> Any:
@@ -2441,7 +3225,11 @@ def relu_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
 
 def relu6(input: Tensor) -> Tensor:
     """Each element moved into [0, 6]."""
-    return ops_activations.relu6(input)
+    try:
+        return ops_activations.relu6(input)
+    except AttributeError:
+        check_operands("relu6", ("input", input, 1))
+        raise
 
 
 def relu6_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
@@ -2465,7 +3253,11 @@ def remainder_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
 
 def renorm(input: Tensor, p: builtins.float, dim: builtins.int, maxnorm: builtins.float) -> Tensor:
     """The slices along `dim`, those with a p-norm above `maxnorm` scaled down to it."""
-    return ops_spread_measures.renorm(input, p, dim, maxnorm)
+    try:
+        return ops_spread_measures.renorm(input, p, dim, maxnorm)
+    except AttributeError:
+        check_operands("renorm", ("input", input, 1))
+        raise
 
 
 def renorm_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
@@ -2475,29 +3267,49 @@ def renorm_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
 
 def repeat_interleave(input: Tensor, repeats: Any = None, dim: builtins.int | None = None, *, output_size: builtins.int | None = None) -> Tensor:
     """Each slice along an axis (each element without one) `repeats` times; one number, or one per slice."""
-    return ops_rearranging.repeat_interleave(input, repeats, dim, output_size=output_size)
+    try:
+        return ops_rearranging.repeat_interleave(input, repeats, dim, output_size=output_size)
+    except AttributeError:
+        check_operands("repeat_interleave", ("input", input, 1))
+        raise
 
 
 def reshape(input: Tensor, *shape: Any, **named: Any) -> Tensor:
     """The same elements in another shape; a view where the strides allow it, else a copy. One length may be -1."""
-    return ops_shaping.reshape(input, *shape, **named)
+    try:
+        return ops_shaping.reshape(input, *shape, **named)
+    except AttributeError:
+        check_operands("reshape", ("input", input, 1))
+        raise
 
 
 def roll(input: Tensor, shifts: builtins.int | Sequence[builtins.int], dims: builtins.int | Sequence[builtins.int] = ()) -> Tensor:
     """A copy rolled along some axes, or along all elements as one axis."""
-    return ops_rearranging.roll(input, shifts, dims)
+    try:
+        return ops_rearranging.roll(input, shifts, dims)
+    except AttributeError:
+        check_operands("roll", ("input", input, 1))
+        raise
 
 
 def rot90(input: Tensor, k: builtins.int = 1, dims: Sequence[builtins.int] = (0, 1)) -> Tensor:
     """A copy turned by k quarters in the plane of two axes."""
-    return ops_rearranging.rot90(input, k, dims)
+    try:
+        return ops_rearranging.rot90(input, k, dims)
+    except AttributeError:
+        check_operands("rot90", ("input", input, 1))
+        raise
 
 
 def round(input: Tensor, *, decimals: builtins.int | None = None, out: Any = None) -> Tensor:
     """Each element rounded to the nearest number of that many decimals, halves to even; the derivative is zero."""
     if out is not None:
         return write_out("round", round, (input,), {"decimals": decimals}, out)
-    return ops_rounding.round(input, decimals=decimals)
+    try:
+        return ops_rounding.round(input, decimals=decimals)
+    except AttributeError:
+        check_operands("round", ("input", input, 1))
+        raise
 
 
 def round_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
@@ -2521,7 +3333,11 @@ def rsqrt_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
 
 def rsub(input: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:
     """other - alpha * input; shapes broadcast, dtypes promote. RuntimeError for truth values."""
-    return ops_arithmetic.rsub(input, other, alpha=alpha)
+    try:
+        return ops_arithmetic.rsub(input, other, alpha=alpha)
+    except AttributeError:
+        check_operands("rsub", ("input", input, 1))
+        raise
 
 
 def scatter(input: Tensor, dim: builtins.int, index: Tensor, src: Any = None, *, value: Any = None, reduce: str | None = None, out: Any = None) -> Tensor:
@@ -2531,7 +3347,11 @@ def scatter(input: Tensor, dim: builtins.int, index: Tensor, src: Any = None, *,
     """
     if out is not None:
         return write_out("scatter", scatter, (input, dim, index, src,), {"value": value, "reduce": reduce}, out)
-    return ops_scattering.scatter(input, dim, index, src, value=value, reduce=reduce)
+    try:
+        return ops_scattering.scatter(input, dim, index, src, value=value, reduce=reduce)
+    except AttributeError:
+        check_operands("scatter", ("input", input, 1), ("index", index, 3))
+        raise
 
 
 def scatter_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
@@ -2543,7 +3363,11 @@ def scatter_add(input: Tensor, dim: builtins.int, index: Tensor, src: Tensor, *,
     """`input` with out[index[i, j], j] += src[i, j] for dim 0, and so on; repeated indices add up."""
     if out is not None:
         return write_out("scatter_add", scatter_add, (input, dim, index, src,), {}, out)
-    return ops_scattering.scatter_add(input, dim, index, src)
+    try:
+        return ops_scattering.scatter_add(input, dim, index, src)
+    except AttributeError:
+        check_operands("scatter_add", ("input", input, 1), ("index", index, 3), ("src", src, 4))
+        raise
 
 
 def scatter_add_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
@@ -2555,7 +3379,11 @@ def scatter_reduce(input: Tensor, dim: builtins.int, index: Tensor, src: Tensor,
     """`input` reduced with the elements of `src` that an index sends there: 'sum', 'prod', 'mean', 'amax' or 'amin'."""
     if out is not None:
         return write_out("scatter_reduce", scatter_reduce, (input, dim, index, src, reduce,), {"include_self": include_self}, out)
-    return ops_scatter_reductions.scatter_reduce(input, dim, index, src, reduce, include_self=include_self)
+    try:
+        return ops_scatter_reductions.scatter_reduce(input, dim, index, src, reduce, include_self=include_self)
+    except AttributeError:
+        check_operands("scatter_reduce", ("input", input, 1), ("index", index, 3), ("src", src, 4))
+        raise
 
 
 def scatter_reduce_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
@@ -2567,22 +3395,38 @@ def searchsorted(sorted_sequence: Tensor, input: Any, *, out_int32: builtins.boo
     """Where in the last axis of a sorted tensor the values would go: before equal ones, or behind them with `right`."""
     if out is not None:
         return write_out("searchsorted", searchsorted, (sorted_sequence, input,), {"out_int32": out_int32, "right": right, "side": side, "sorter": sorter}, out)
-    return ops_searching.searchsorted(sorted_sequence, input, out_int32=out_int32, right=right, side=side, sorter=sorter)
+    try:
+        return ops_searching.searchsorted(sorted_sequence, input, out_int32=out_int32, right=right, side=side, sorter=sorter)
+    except AttributeError:
+        check_operands("searchsorted", ("sorted_sequence", sorted_sequence, 1))
+        raise
 
 
 def select(input: Tensor, dim: builtins.int, index: builtins.int) -> Tensor:
     """One index along an axis, which goes; a view. IndexError where it is out of range."""
-    return ops_splitting.select(input, dim, index)
+    try:
+        return ops_splitting.select(input, dim, index)
+    except AttributeError:
+        check_operands("select", ("input", input, 1))
+        raise
 
 
 def select_scatter(input: Tensor, src: Tensor, dim: builtins.int, index: builtins.int) -> Tensor:
     """A copy of `input` with `src` in place of `input.select(dim, index)`."""
-    return ops_scattering.select_scatter(input, src, dim, index)
+    try:
+        return ops_scattering.select_scatter(input, src, dim, index)
+    except AttributeError:
+        check_operands("select_scatter", ("input", input, 1), ("src", src, 2))
+        raise
 
 
 def selu(input: Tensor) -> Tensor:
     """Scaled `elu`, which keeps mean 0 and variance 1 from layer to layer."""
-    return ops_activations.selu(input)
+    try:
+        return ops_activations.selu(input)
+    except AttributeError:
+        check_operands("selu", ("input", input, 1))
+        raise
 
 
 def selu_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
@@ -2641,7 +3485,11 @@ def signbit(input: Any, *, out: Any = None) -> Any:
 
 def silu(input: Tensor) -> Tensor:
     """input * sigmoid(input)."""
-    return ops_activations.silu(input)
+    try:
+        return ops_activations.silu(input)
+    except AttributeError:
+        check_operands("silu", ("input", input, 1))
+        raise
 
 
 def silu_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
@@ -2693,46 +3541,78 @@ def sinh_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
 
 def slice_scatter(input: Tensor, src: Tensor, dim: builtins.int = 0, start: builtins.int | None = None, end: builtins.int | None = None, step: builtins.int = 1) -> Tensor:
     """A copy of `input` with `src` in place of a slice along an axis."""
-    return ops_scattering.slice_scatter(input, src, dim, start, end, step)
+    try:
+        return ops_scattering.slice_scatter(input, src, dim, start, end, step)
+    except AttributeError:
+        check_operands("slice_scatter", ("input", input, 1), ("src", src, 2))
+        raise
 
 
 def slogdet(input: Tensor) -> Any:
     """`linalg.slogdet`."""
-    return ops_linear_systems.slogdet(input)
+    try:
+        return ops_linear_systems.slogdet(input)
+    except AttributeError:
+        check_operands("slogdet", ("input", input, 1))
+        raise
 
 
 def smooth_l1_loss(input: Tensor, target: Tensor, reduction: str = 'mean', beta: builtins.float = 1.0) -> Tensor:
     """d**2 / (2 beta) for a distance d below beta, d - beta / 2 elsewhere; one by one, their mean or sum. With beta 0 `l1_loss`."""
-    return ops_losses.smooth_l1_loss(input, target, reduction, beta)
+    try:
+        return ops_losses.smooth_l1_loss(input, target, reduction, beta)
+    except AttributeError:
+        check_operands("smooth_l1_loss", ("input", input, 1), ("target", target, 2))
+        raise
 
 
 def softmax(input: Tensor, dim: builtins.int, dtype: Any = None, *, out: Any = None) -> Tensor:
     """exp(input) / its sum along `dim`, without overflow. With `dtype` the input is cast first."""
     if out is not None:
         return write_out("softmax", softmax, (input, dim, dtype,), {}, out)
-    return ops_softmax.softmax(input, dim, dtype)
+    try:
+        return ops_softmax.softmax(input, dim, dtype)
+    except AttributeError:
+        check_operands("softmax", ("input", input, 1))
+        raise
 
 
 def softplus(input: Tensor, beta: builtins.float = 1.0, threshold: builtins.float = 20.0) -> Tensor:
     """log(1 + exp(beta * input)) / beta, and the input itself where beta * input > threshold."""
-    return ops_activations.softplus(input, beta, threshold)
+    try:
+        return ops_activations.softplus(input, beta, threshold)
+    except AttributeError:
+        check_operands("softplus", ("input", input, 1))
+        raise
 
 
 def softshrink(input: Tensor, lambd: builtins.float = 0.5) -> Tensor:
     """Each element moved towards 0 by `lambd`, and 0 within [-lambd, lambd]. RuntimeError for a negative `lambd`."""
-    return ops_activations.softshrink(input, lambd)
+    try:
+        return ops_activations.softshrink(input, lambd)
+    except AttributeError:
+        check_operands("softshrink", ("input", input, 1))
+        raise
 
 
 def softsign(input: Tensor) -> Tensor:
     """input / (1 + |input|)."""
-    return ops_activations.softsign(input)
+    try:
+        return ops_activations.softsign(input)
+    except AttributeError:
+        check_operands("softsign", ("input", input, 1))
+        raise
 
 
 def sort(input: Tensor, dim: builtins.int = -1, descending: builtins.bool = False, stable: builtins.bool | None = None, *, out: Any = None) -> Any:
     """The elements in order along an axis, and where each of them was."""
     if out is not None:
         return write_out("sort", sort, (input, dim, descending, stable,), {}, out)
-    return ops_sorting.sort(input, dim, descending, stable)
+    try:
+        return ops_sorting.sort(input, dim, descending, stable)
+    except AttributeError:
+        check_operands("sort", ("input", input, 1))
+        raise
 
 
 def special_entr(input: Any) -> Any:
@@ -2742,37 +3622,65 @@ def special_entr(input: Any) -> Any:
 
 def special_erfcx(input: Tensor) -> Tensor:
     """exp(input ** 2) * erfc(input), without overflow."""
-    return ops_special_functions.special_erfcx(input)
+    try:
+        return ops_special_functions.special_erfcx(input)
+    except AttributeError:
+        check_operands("special_erfcx", ("input", input, 1))
+        raise
 
 
 def special_i0e(input: Tensor) -> Tensor:
     """exp(-abs(input)) * i0(input)."""
-    return ops_special_functions.special_i0e(input)
+    try:
+        return ops_special_functions.special_i0e(input)
+    except AttributeError:
+        check_operands("special_i0e", ("input", input, 1))
+        raise
 
 
 def special_i1(input: Tensor) -> Tensor:
     """The modified Bessel function of the first kind of order 1."""
-    return ops_special_functions.special_i1(input)
+    try:
+        return ops_special_functions.special_i1(input)
+    except AttributeError:
+        check_operands("special_i1", ("input", input, 1))
+        raise
 
 
 def special_i1e(input: Tensor) -> Tensor:
     """exp(-abs(input)) * special.i1(input)."""
-    return ops_special_functions.special_i1e(input)
+    try:
+        return ops_special_functions.special_i1e(input)
+    except AttributeError:
+        check_operands("special_i1e", ("input", input, 1))
+        raise
 
 
 def special_log_ndtr(input: Tensor) -> Tensor:
     """log(special.ndtr(input)), accurate in the tail."""
-    return ops_special_functions.special_log_ndtr(input)
+    try:
+        return ops_special_functions.special_log_ndtr(input)
+    except AttributeError:
+        check_operands("special_log_ndtr", ("input", input, 1))
+        raise
 
 
 def special_ndtr(input: Tensor) -> Tensor:
     """The distribution function of the normal distribution."""
-    return ops_special_functions.special_ndtr(input)
+    try:
+        return ops_special_functions.special_ndtr(input)
+    except AttributeError:
+        check_operands("special_ndtr", ("input", input, 1))
+        raise
 
 
 def special_ndtri(input: Tensor) -> Tensor:
     """The inverse of `special.ndtr` on [0, 1]; NaN outside."""
-    return ops_special_functions.special_ndtri(input)
+    try:
+        return ops_special_functions.special_ndtri(input)
+    except AttributeError:
+        check_operands("special_ndtri", ("input", input, 1))
+        raise
 
 
 def special_xlog1py(input: Any, other: Any) -> Any:
@@ -2787,12 +3695,20 @@ def special_zeta(input: Any, other: Any) -> Tensor:
 
 def split(tensor: Tensor, split_size_or_sections: Any, dim: builtins.int = 0) -> Any:
     """Pieces of one length (the last may be shorter), or of the lengths listed, as a tuple; views."""
-    return ops_splitting.split(tensor, split_size_or_sections, dim)
+    try:
+        return ops_splitting.split(tensor, split_size_or_sections, dim)
+    except AttributeError:
+        check_operands("split", ("tensor", tensor, 1))
+        raise
 
 
 def split_with_sizes(input: Tensor, split_sizes: Sequence[builtins.int], dim: builtins.int = 0) -> Any:
     """Pieces of the given lengths, as a tuple; views."""
-    return ops_splitting.split_with_sizes(input, split_sizes, dim)
+    try:
+        return ops_splitting.split_with_sizes(input, split_sizes, dim)
+    except AttributeError:
+        check_operands("split_with_sizes", ("input", input, 1))
+        raise
 
 
 def sqrt(input: Any, *, out: Any = None) -> Any:
@@ -2813,7 +3729,11 @@ def square(input: Tensor, *, out: Any = None) -> Tensor:
     """Square of each element."""
     if out is not None:
         return write_out("square", square, (input,), {}, out)
-    return ops_arithmetic.square(input)
+    try:
+        return ops_arithmetic.square(input)
+    except AttributeError:
+        check_operands("square", ("input", input, 1))
+        raise
 
 
 def square_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
@@ -2823,7 +3743,11 @@ def square_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
 
 def squeeze(input: Tensor, *dims: Any, dim: Any = None) -> Tensor:
     """Without the axes of length 1, or without those of them named by `dim`; a view."""
-    return ops_shaping.squeeze(input, *dims, dim=dim)
+    try:
+        return ops_shaping.squeeze(input, *dims, dim=dim)
+    except AttributeError:
+        check_operands("squeeze", ("input", input, 1))
+        raise
 
 
 def squeeze_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
@@ -2840,19 +3764,31 @@ def std(input: Tensor, dim: Any = None, unbiased: Any = None, keepdim: builtins.
     """Root of the variance of all elements or along `dim`; where it is 0 its gradient is 0."""
     if out is not None:
         return write_out("std", std, (input, dim if axis is None else axis, unbiased, keepdim or keepdims,), {"correction": correction}, out)
-    return ops_statistics.std(input, dim if axis is None else axis, unbiased, keepdim or keepdims, correction=correction)
+    try:
+        return ops_statistics.std(input, dim if axis is None else axis, unbiased, keepdim or keepdims, correction=correction)
+    except AttributeError:
+        check_operands("std", ("input", input, 1))
+        raise
 
 
 def std_mean(input: Tensor, dim: Any = None, unbiased: Any = None, keepdim: builtins.bool = False, *, correction: Any = None, axis: Any = None, keepdims: builtins.bool = False) -> tuple[Tensor, Tensor]:
     """Standard deviation and mean of all elements or along `dim`. Node: StdMeanBackward0."""
-    return ops_statistics.std_mean(input, dim if axis is None else axis, unbiased, keepdim or keepdims, correction=correction)
+    try:
+        return ops_statistics.std_mean(input, dim if axis is None else axis, unbiased, keepdim or keepdims, correction=correction)
+    except AttributeError:
+        check_operands("std_mean", ("input", input, 1))
+        raise
 
 
 def sub(input: Tensor, other: Any, *, alpha: Any = 1, out: Any = None) -> Tensor:
     """input - alpha * other; shapes broadcast, dtypes promote. RuntimeError for truth values."""
     if out is not None:
         return write_out("sub", sub, (input, other,), {"alpha": alpha}, out)
-    return ops_arithmetic.sub(input, other, alpha=alpha)
+    try:
+        return ops_arithmetic.sub(input, other, alpha=alpha)
+    except AttributeError:
+        check_operands("sub", ("input", input, 1))
+        raise
 
 
 subtract = sub
@@ -2873,17 +3809,29 @@ def sum(input: Tensor, dim: Any = None, keepdim: builtins.bool = False, *, dtype
     """
     if out is not None:
         return write_out("sum", sum, (input, dim if axis is None else axis, keepdim or keepdims,), {"dtype": dtype}, out)
-    return planned_losses.sum(input, dim if axis is None else axis, keepdim or keepdims, dtype=dtype)
+    try:
+        return planned_losses.sum(input, dim if axis is None else axis, keepdim or keepdims, dtype=dtype)
+    except AttributeError:
+        check_operands("sum", ("input", input, 1))
+        raise
 
 
 def svd(input: Tensor, some: builtins.bool = True, compute_uv: builtins.bool = True) -> Any:
     """(U, S, V) with A = U @ diag(S) @ V.T."""
-    return ops_decompositions.svd(input, some, compute_uv)
+    try:
+        return ops_decompositions.svd(input, some, compute_uv)
+    except AttributeError:
+        check_operands("svd", ("input", input, 1))
+        raise
 
 
 def swapaxes(input: Tensor, axis0: builtins.int, axis1: builtins.int) -> Tensor:
     """Two axes exchanged; a view."""
-    return ops_shaping.swapaxes(input, axis0, axis1)
+    try:
+        return ops_shaping.swapaxes(input, axis0, axis1)
+    except AttributeError:
+        check_operands("swapaxes", ("input", input, 1))
+        raise
 
 
 def swapaxes_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
@@ -2893,7 +3841,11 @@ def swapaxes_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
 
 def t(input: Tensor) -> Tensor:
     """The transpose of a matrix; a view. RuntimeError for more than two axes."""
-    return ops_shaping.t(input)
+    try:
+        return ops_shaping.t(input)
+    except AttributeError:
+        check_operands("t", ("input", input, 1))
+        raise
 
 
 def t_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
@@ -2903,14 +3855,22 @@ def t_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
 
 def take(input: Tensor, index: Tensor, *, out: Any = None) -> Tensor:
     """Elements by their number in row-major order; negative ones count from the end. IndexError out of range."""
-    return ops_flat_indexing.take(input, index, out=out)
+    try:
+        return ops_flat_indexing.take(input, index, out=out)
+    except AttributeError:
+        check_operands("take", ("input", input, 1), ("index", index, 2))
+        raise
 
 
 def take_along_dim(input: Tensor, indices: Tensor, dim: builtins.int | None = None, *, out: Any = None) -> Tensor:
     """`gather` where input and indices broadcast against each other and indices may count from the end; all elements without `dim`."""
     if out is not None:
         return write_out("take_along_dim", take_along_dim, (input, indices, dim,), {}, out)
-    return ops_scattering.take_along_dim(input, indices, dim)
+    try:
+        return ops_scattering.take_along_dim(input, indices, dim)
+    except AttributeError:
+        check_operands("take_along_dim", ("input", input, 1), ("indices", indices, 2))
+        raise
 
 
 def tan(input: Any, *, out: Any = None) -> Any:
@@ -2943,12 +3903,20 @@ def tanh_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
 
 def tanhshrink(input: Tensor) -> Tensor:
     """input - tanh(input)."""
-    return ops_activations.tanhshrink(input)
+    try:
+        return ops_activations.tanhshrink(input)
+    except AttributeError:
+        check_operands("tanhshrink", ("input", input, 1))
+        raise
 
 
 def tensor_split(input: Tensor, indices_or_sections: Any, dim: builtins.int = 0) -> Any:
     """Pieces of nearly one length, or cut at the indices listed, as a tuple; views."""
-    return ops_splitting.tensor_split(input, indices_or_sections, dim)
+    try:
+        return ops_splitting.tensor_split(input, indices_or_sections, dim)
+    except AttributeError:
+        check_operands("tensor_split", ("input", input, 1))
+        raise
 
 
 def tensordot(a: Tensor, b: Tensor, dims: Any = 2, *, out: Any = None) -> Tensor:
@@ -2958,12 +3926,20 @@ def tensordot(a: Tensor, b: Tensor, dims: Any = 2, *, out: Any = None) -> Tensor
     """
     if out is not None:
         return write_out("tensordot", tensordot, (a, b, dims,), {}, out)
-    return ops_contractions.tensordot(a, b, dims)
+    try:
+        return ops_contractions.tensordot(a, b, dims)
+    except AttributeError:
+        check_operands("tensordot", ("a", a, 1), ("b", b, 2))
+        raise
 
 
 def threshold(input: Tensor, threshold: builtins.float, value: builtins.float) -> Tensor:
     """Each element that is larger than `threshold`; the others become `value`; NaN stays."""
-    return ops_activations.threshold(input, threshold, value)
+    try:
+        return ops_activations.threshold(input, threshold, value)
+    except AttributeError:
+        check_operands("threshold", ("input", input, 1))
+        raise
 
 
 def threshold_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
@@ -2973,24 +3949,40 @@ def threshold_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
 
 def tile(input: Tensor, *dims: Any, **named: Any) -> Tensor:
     """As `repeat`, where axes that `dims` has too few entries for are not repeated."""
-    return ops_rearranging.tile(input, *dims, **named)
+    try:
+        return ops_rearranging.tile(input, *dims, **named)
+    except AttributeError:
+        check_operands("tile", ("input", input, 1))
+        raise
 
 
 def topk(input: Tensor, k: builtins.int, dim: builtins.int = -1, largest: builtins.bool = True, sorted: builtins.bool = True, *, out: Any = None) -> Any:
     """The k largest (or smallest) elements along an axis, in order, and where each of them was."""
     if out is not None:
         return write_out("topk", topk, (input, k, dim, largest, sorted,), {}, out)
-    return ops_sorting.topk(input, k, dim, largest, sorted)
+    try:
+        return ops_sorting.topk(input, k, dim, largest, sorted)
+    except AttributeError:
+        check_operands("topk", ("input", input, 1))
+        raise
 
 
 def trace(input: Tensor) -> Tensor:
     """The sum of a matrix's diagonal; integers in int64. RuntimeError for another rank."""
-    return ops_vector_products.trace(input)
+    try:
+        return ops_vector_products.trace(input)
+    except AttributeError:
+        check_operands("trace", ("input", input, 1))
+        raise
 
 
 def transpose(input: Tensor, dim0: builtins.int, dim1: builtins.int) -> Tensor:
     """Two axes exchanged; a view."""
-    return ops_shaping.transpose(input, dim0, dim1)
+    try:
+        return ops_shaping.transpose(input, dim0, dim1)
+    except AttributeError:
+        check_operands("transpose", ("input", input, 1))
+        raise
 
 
 swapdims = transpose
@@ -3006,7 +3998,11 @@ swapdims_ = transpose_
 
 def trapezoid(y: Tensor, x: Tensor | None = None, *, dx: Any = None, dim: builtins.int = -1) -> Tensor:
     """The integral of samples along `dim` by the trapezoidal rule, at coordinates `x` or `dx` apart. RuntimeError for bools."""
-    return ops_differences.trapezoid(y, x, dx=dx, dim=dim)
+    try:
+        return ops_differences.trapezoid(y, x, dx=dx, dim=dim)
+    except AttributeError:
+        check_operands("trapezoid", ("y", y, 1))
+        raise
 
 
 trapz = trapezoid
@@ -3014,14 +4010,22 @@ trapz = trapezoid
 
 def triangular_solve(input: Tensor, A: Tensor, upper: builtins.bool = True, transpose: builtins.bool = False, unitriangular: builtins.bool = False) -> Any:
     """(solution, cloned_coefficient) of A @ X = input for a triangular A, or of its transpose."""
-    return ops_matrix_functions.triangular_solve(input, A, upper, transpose, unitriangular)
+    try:
+        return ops_matrix_functions.triangular_solve(input, A, upper, transpose, unitriangular)
+    except AttributeError:
+        check_operands("triangular_solve", ("input", input, 1), ("A", A, 2))
+        raise
 
 
 def tril(input: Tensor, diagonal: builtins.int = 0, *, out: Any = None) -> Tensor:
     """The lower triangle of each matrix, zero elsewhere."""
     if out is not None:
         return write_out("tril", tril, (input, diagonal,), {}, out)
-    return ops_rearranging.tril(input, diagonal)
+    try:
+        return ops_rearranging.tril(input, diagonal)
+    except AttributeError:
+        check_operands("tril", ("input", input, 1))
+        raise
 
 
 def tril_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
@@ -3033,7 +4037,11 @@ def triu(input: Tensor, diagonal: builtins.int = 0, *, out: Any = None) -> Tenso
     """The upper triangle of each matrix, zero elsewhere."""
     if out is not None:
         return write_out("triu", triu, (input, diagonal,), {}, out)
-    return ops_rearranging.triu(input, diagonal)
+    try:
+        return ops_rearranging.triu(input, diagonal)
+    except AttributeError:
+        check_operands("triu", ("input", input, 1))
+        raise
 
 
 def triu_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
@@ -3063,47 +4071,83 @@ fix_ = trunc_
 
 def unbind(input: Tensor, dim: builtins.int = 0) -> Any:
     """All slices along an axis, which goes, as a tuple; views that can't be written to while they take gradients."""
-    return ops_splitting.unbind(input, dim)
+    try:
+        return ops_splitting.unbind(input, dim)
+    except AttributeError:
+        check_operands("unbind", ("input", input, 1))
+        raise
 
 
 def unflatten(input: Tensor, dim: builtins.int, sizes: Sequence[builtins.int]) -> Tensor:
     """One axis as several; a view. One length may be -1."""
-    return ops_shaping.unflatten(input, dim, sizes)
+    try:
+        return ops_shaping.unflatten(input, dim, sizes)
+    except AttributeError:
+        check_operands("unflatten", ("input", input, 1))
+        raise
 
 
 def unique(input: Tensor, sorted: builtins.bool = True, return_inverse: builtins.bool = False, return_counts: builtins.bool = False, dim: builtins.int | None = None) -> Any:
     """The different elements in order, or the different slices along an axis; with `return_inverse` and `return_counts` a tuple."""
-    return ops_sorting.unique(input, sorted, return_inverse, return_counts, dim)
+    try:
+        return ops_sorting.unique(input, sorted, return_inverse, return_counts, dim)
+    except AttributeError:
+        check_operands("unique", ("input", input, 1))
+        raise
 
 
 def unique_consecutive(input: Tensor, return_inverse: builtins.bool = False, return_counts: builtins.bool = False, dim: builtins.int | None = None) -> Any:
     """The elements without those equal to the one before, or slices along an axis."""
-    return ops_sorting.unique_consecutive(input, return_inverse, return_counts, dim)
+    try:
+        return ops_sorting.unique_consecutive(input, return_inverse, return_counts, dim)
+    except AttributeError:
+        check_operands("unique_consecutive", ("input", input, 1))
+        raise
 
 
 def unravel_index(indices: Tensor, shape: builtins.int | Sequence[builtins.int]) -> Any:
     """Row-major element numbers as an index per axis, in a tuple."""
-    return ops_searching.unravel_index(indices, shape)
+    try:
+        return ops_searching.unravel_index(indices, shape)
+    except AttributeError:
+        check_operands("unravel_index", ("indices", indices, 1))
+        raise
 
 
 def unsafe_chunk(input: Tensor, chunks: builtins.int, dim: builtins.int = 0) -> Any:
     """As `chunk`, but the pieces may be written to."""
-    return ops_splitting.unsafe_chunk(input, chunks, dim)
+    try:
+        return ops_splitting.unsafe_chunk(input, chunks, dim)
+    except AttributeError:
+        check_operands("unsafe_chunk", ("input", input, 1))
+        raise
 
 
 def unsafe_split(tensor: Tensor, split_size: builtins.int, dim: builtins.int = 0) -> Any:
     """As `split`, but the pieces may be written to."""
-    return ops_splitting.unsafe_split(tensor, split_size, dim)
+    try:
+        return ops_splitting.unsafe_split(tensor, split_size, dim)
+    except AttributeError:
+        check_operands("unsafe_split", ("tensor", tensor, 1))
+        raise
 
 
 def unsafe_split_with_sizes(input: Tensor, split_sizes: Sequence[builtins.int], dim: builtins.int = 0) -> Any:
     """As `split_with_sizes`, but the pieces may be written to."""
-    return ops_splitting.unsafe_split_with_sizes(input, split_sizes, dim)
+    try:
+        return ops_splitting.unsafe_split_with_sizes(input, split_sizes, dim)
+    except AttributeError:
+        check_operands("unsafe_split_with_sizes", ("input", input, 1))
+        raise
 
 
 def unsqueeze(input: Tensor, dim: builtins.int) -> Tensor:
     """A new axis of length 1 at `dim`; a view."""
-    return ops_shaping.unsqueeze(input, dim)
+    try:
+        return ops_shaping.unsqueeze(input, dim)
+    except AttributeError:
+        check_operands("unsqueeze", ("input", input, 1))
+        raise
 
 
 def unsqueeze_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
@@ -3113,31 +4157,51 @@ def unsqueeze_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
 
 def vander(x: Tensor, N: builtins.int | None = None, increasing: builtins.bool = False) -> Tensor:
     """The matrix of powers of a vector's elements: columns from the (N-1)-th power down to 1, or up with `increasing`."""
-    return ops_differences.vander(x, N, increasing)
+    try:
+        return ops_differences.vander(x, N, increasing)
+    except AttributeError:
+        check_operands("vander", ("x", x, 1))
+        raise
 
 
 def var(input: Tensor, dim: Any = None, unbiased: Any = None, keepdim: builtins.bool = False, *, correction: Any = None, axis: Any = None, keepdims: builtins.bool = False, out: Any = None) -> Tensor:
     """Variance of all elements or along `dim`: the sum of squared distances from the mean over n - correction (1 by default)."""
     if out is not None:
         return write_out("var", var, (input, dim if axis is None else axis, unbiased, keepdim or keepdims,), {"correction": correction}, out)
-    return ops_statistics.var(input, dim if axis is None else axis, unbiased, keepdim or keepdims, correction=correction)
+    try:
+        return ops_statistics.var(input, dim if axis is None else axis, unbiased, keepdim or keepdims, correction=correction)
+    except AttributeError:
+        check_operands("var", ("input", input, 1))
+        raise
 
 
 def var_mean(input: Tensor, dim: Any = None, unbiased: Any = None, keepdim: builtins.bool = False, *, correction: Any = None, axis: Any = None, keepdims: builtins.bool = False) -> tuple[Tensor, Tensor]:
     """Variance and mean of all elements or along `dim`. Node: VarMeanBackward0."""
-    return ops_statistics.var_mean(input, dim if axis is None else axis, unbiased, keepdim or keepdims, correction=correction)
+    try:
+        return ops_statistics.var_mean(input, dim if axis is None else axis, unbiased, keepdim or keepdims, correction=correction)
+    except AttributeError:
+        check_operands("var_mean", ("input", input, 1))
+        raise
 
 
 def vdot(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor:
     """`dot`: all numbers are real."""
     if out is not None:
         return write_out("vdot", vdot, (input, other,), {}, out)
-    return ops_vector_products.vdot(input, other)
+    try:
+        return ops_vector_products.vdot(input, other)
+    except AttributeError:
+        check_operands("vdot", ("input", input, 1), ("other", other, 2))
+        raise
 
 
 def vsplit(input: Tensor, indices_or_sections: Any) -> Any:
     """`tensor_split` along the first axis."""
-    return ops_splitting.vsplit(input, indices_or_sections)
+    try:
+        return ops_splitting.vsplit(input, indices_or_sections)
+    except AttributeError:
+        check_operands("vsplit", ("input", input, 1))
+        raise
 
 
 def vstack(tensors: Any, *, out: Any = None) -> Tensor:
@@ -3157,7 +4221,11 @@ def where(condition: Tensor, input: Any = None, other: Any = None, *, out: Any =
     """
     if out is not None:
         return write_out("where", where, (condition, input, other,), {}, out)
-    return ops_selection.where(condition, input, other)
+    try:
+        return ops_selection.where(condition, input, other)
+    except AttributeError:
+        check_operands("where", ("condition", condition, 1))
+        raise
 
 
 def xlogy(input: Any, other: Any, *, out: Any = None) -> Any:

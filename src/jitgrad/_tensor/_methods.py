@@ -62,7 +62,7 @@ from . import _nodes, planned, planned_losses
 from .base import version_of
 from .inplace import inplace, inplace_view
 from .invoke import invoke
-from .operands import Number, scalar_first, scalar_operand
+from .operands import Number, check_operands, scalar_first, scalar_operand
 from .methods import TensorMethods
 
 empty = np.empty
@@ -303,19 +303,25 @@ class Tensor(TensorMethods, public=True):
 
     def add_(self, other: Any, *, alpha: Any = 1) -> Tensor:
         """In-place `add`."""
-        if type(other) is Tensor and self.meta is other.meta and self.rare is None and other.rare is None and alpha == 1 and not modes.SPECIAL:
-            if (self.fn is None and other.fn is None) or (modes.NO_GRAD and not modes.grad_enabled()):
-                a = self.array
-                self.meta.k[ADD](a, other.array, a)
-                versions.bump(self.vc or version_of(self))
-                return self
+        if (
+            type(other) is Tensor and self.meta is other.meta and self.rare is None and other.rare is None and alpha == 1 and not modes.SPECIAL
+            and ((self.fn is None and other.fn is None) or (modes.NO_GRAD and not modes.grad_enabled()))
+        ):  # fmt: skip
+            a = self.array
+            self.meta.k[ADD](a, other.array, a)
+            versions.bump(self.vc or version_of(self))
+            return self
         return inplace(ops_arithmetic.add, "add_", self, (other,), {"alpha": alpha})
 
     __iadd__ = add_
 
     def addbmm(self, batch1: Tensor, batch2: Tensor, *, beta: builtins.float = 1, alpha: builtins.float = 1) -> Tensor:
         """beta * input + alpha * the sum of the products of two stacks of matrices; input broadcasts."""
-        return ops_vector_products.addbmm(self, batch1, batch2, beta=beta, alpha=alpha)
+        try:
+            return ops_vector_products.addbmm(self, batch1, batch2, beta=beta, alpha=alpha)
+        except AttributeError:
+            check_operands("addbmm", ("batch1", batch1, 1), ("batch2", batch2, 2))
+            raise
 
     def addbmm_(self, batch1: Tensor, batch2: Tensor, *, beta: builtins.float = 1, alpha: builtins.float = 1) -> Tensor:
         """In-place `addbmm`."""
@@ -323,7 +329,11 @@ class Tensor(TensorMethods, public=True):
 
     def addcdiv(self, tensor1: Tensor, tensor2: Tensor, *, value: Any = 1) -> Tensor:
         """input + value * tensor1 / tensor2; shapes broadcast, dtypes promote. RuntimeError where two integers would be divided."""
-        return ops_arithmetic.addcdiv(self, tensor1, tensor2, value=value)
+        try:
+            return ops_arithmetic.addcdiv(self, tensor1, tensor2, value=value)
+        except AttributeError:
+            check_operands("addcdiv", ("tensor1", tensor1, 1), ("tensor2", tensor2, 2))
+            raise
 
     def addcdiv_(self, tensor1: Tensor, tensor2: Tensor, *, value: Any = 1) -> Tensor:
         """In-place `addcdiv`."""
@@ -331,7 +341,11 @@ class Tensor(TensorMethods, public=True):
 
     def addcmul(self, tensor1: Tensor, tensor2: Tensor, *, value: Any = 1) -> Tensor:
         """input + value * tensor1 * tensor2; shapes broadcast, dtypes promote."""
-        return ops_arithmetic.addcmul(self, tensor1, tensor2, value=value)
+        try:
+            return ops_arithmetic.addcmul(self, tensor1, tensor2, value=value)
+        except AttributeError:
+            check_operands("addcmul", ("tensor1", tensor1, 1), ("tensor2", tensor2, 2))
+            raise
 
     def addcmul_(self, tensor1: Tensor, tensor2: Tensor, *, value: Any = 1) -> Tensor:
         """In-place `addcmul`."""
@@ -339,7 +353,11 @@ class Tensor(TensorMethods, public=True):
 
     def addmm(self, mat1: Tensor, mat2: Tensor, *, beta: builtins.float = 1, alpha: builtins.float = 1) -> Tensor:
         """beta * input + alpha * (mat1 @ mat2); input broadcasts. RuntimeError where shapes or dtypes don't fit."""
-        return ops_matmul.addmm(self, mat1, mat2, beta=beta, alpha=alpha)
+        try:
+            return ops_matmul.addmm(self, mat1, mat2, beta=beta, alpha=alpha)
+        except AttributeError:
+            check_operands("addmm", ("mat1", mat1, 1), ("mat2", mat2, 2))
+            raise
 
     def addmm_(self, mat1: Tensor, mat2: Tensor, *, beta: builtins.float = 1, alpha: builtins.float = 1) -> Tensor:
         """In-place `addmm`."""
@@ -347,7 +365,11 @@ class Tensor(TensorMethods, public=True):
 
     def addmv(self, mat: Tensor, vec: Tensor, *, beta: builtins.float = 1, alpha: builtins.float = 1) -> Tensor:
         """beta * input + alpha * (mat @ vec); input broadcasts. RuntimeError where shapes or dtypes don't fit."""
-        return ops_vector_products.addmv(self, mat, vec, beta=beta, alpha=alpha)
+        try:
+            return ops_vector_products.addmv(self, mat, vec, beta=beta, alpha=alpha)
+        except AttributeError:
+            check_operands("addmv", ("mat", mat, 1), ("vec", vec, 2))
+            raise
 
     def addmv_(self, mat: Tensor, vec: Tensor, *, beta: builtins.float = 1, alpha: builtins.float = 1) -> Tensor:
         """In-place `addmv`."""
@@ -355,7 +377,11 @@ class Tensor(TensorMethods, public=True):
 
     def addr(self, vec1: Tensor, vec2: Tensor, *, beta: builtins.float = 1, alpha: builtins.float = 1) -> Tensor:
         """beta * input + alpha * outer(vec1, vec2); input broadcasts and dtypes promote."""
-        return ops_vector_products.addr(self, vec1, vec2, beta=beta, alpha=alpha)
+        try:
+            return ops_vector_products.addr(self, vec1, vec2, beta=beta, alpha=alpha)
+        except AttributeError:
+            check_operands("addr", ("vec1", vec1, 1), ("vec2", vec2, 2))
+            raise
 
     def addr_(self, vec1: Tensor, vec2: Tensor, *, beta: builtins.float = 1, alpha: builtins.float = 1) -> Tensor:
         """In-place `addr`."""
@@ -371,7 +397,11 @@ class Tensor(TensorMethods, public=True):
 
     def allclose(self, other: Tensor, rtol: builtins.float = 1e-05, atol: builtins.float = 1e-08, equal_nan: builtins.bool = False) -> builtins.bool:
         """Whether all elements are close; see `isclose`."""
-        return ops_comparisons.allclose(self, other, rtol, atol, equal_nan)
+        try:
+            return ops_comparisons.allclose(self, other, rtol, atol, equal_nan)
+        except AttributeError:
+            check_operands("allclose", ("other", other, 1))
+            raise
 
     def amax(self, dim: Any = (), keepdim: builtins.bool = False, *, out: Any = None, axis: Any = None, keepdims: builtins.bool = False) -> Tensor:
         """The largest elements along `dim` (an int or several; all when empty), written to `out` if given. Ties share the gradient evenly."""
@@ -422,7 +452,11 @@ class Tensor(TensorMethods, public=True):
 
     def as_strided_scatter(self, src: Tensor, size: Sequence[builtins.int], stride: Sequence[builtins.int], storage_offset: builtins.int | None = None) -> Tensor:
         """A copy of `input` with `src` in place of `input.as_strided(size, stride, storage_offset)`."""
-        return ops_scattering.as_strided_scatter(self, src, size, stride, storage_offset)
+        try:
+            return ops_scattering.as_strided_scatter(self, src, size, stride, storage_offset)
+        except AttributeError:
+            check_operands("as_strided_scatter", ("src", src, 1))
+            raise
 
     def asin(self) -> Any:
         """Inverse sine of each element."""
@@ -577,12 +611,14 @@ class Tensor(TensorMethods, public=True):
 
     def atan2_(self, other: Any) -> Tensor:
         """In-place `atan2`."""
-        if type(other) is Tensor and self.meta is other.meta and self.rare is None and other.rare is None and not modes.SPECIAL:
-            if (self.fn is None and other.fn is None) or (modes.NO_GRAD and not modes.grad_enabled()):
-                a = self.array
-                self.meta.k[ATAN2](a, other.array, a)
-                versions.bump(self.vc or version_of(self))
-                return self
+        if (
+            type(other) is Tensor and self.meta is other.meta and self.rare is None and other.rare is None and not modes.SPECIAL
+            and ((self.fn is None and other.fn is None) or (modes.NO_GRAD and not modes.grad_enabled()))
+        ):  # fmt: skip
+            a = self.array
+            self.meta.k[ATAN2](a, other.array, a)
+            versions.bump(self.vc or version_of(self))
+            return self
         return inplace(ops_transcendental.atan2, "atan2_", self, (other,), {})
 
     arctan2_ = atan2_
@@ -627,7 +663,11 @@ class Tensor(TensorMethods, public=True):
 
     def baddbmm(self, batch1: Tensor, batch2: Tensor, *, beta: builtins.float = 1, alpha: builtins.float = 1) -> Tensor:
         """beta * input + alpha * the products of two stacks of matrices, one by one; input broadcasts."""
-        return ops_vector_products.baddbmm(self, batch1, batch2, beta=beta, alpha=alpha)
+        try:
+            return ops_vector_products.baddbmm(self, batch1, batch2, beta=beta, alpha=alpha)
+        except AttributeError:
+            check_operands("baddbmm", ("batch1", batch1, 1), ("batch2", batch2, 2))
+            raise
 
     def baddbmm_(self, batch1: Tensor, batch2: Tensor, *, beta: builtins.float = 1, alpha: builtins.float = 1) -> Tensor:
         """In-place `baddbmm`."""
@@ -753,7 +793,11 @@ class Tensor(TensorMethods, public=True):
 
     def bmm(self, mat2: Tensor) -> Tensor:
         """Products of two stacks of matrices, one by one: (b, n, m) and (b, m, p) give (b, n, p)."""
-        return ops_matmul.bmm(self, mat2)
+        try:
+            return ops_matmul.bmm(self, mat2)
+        except AttributeError:
+            check_operands("bmm", ("mat2", mat2, 1))
+            raise
 
     def bool(self) -> Tensor:
         """In bool: whether each element is not zero."""
@@ -818,7 +862,11 @@ class Tensor(TensorMethods, public=True):
 
     def cholesky_solve(self, input2: Tensor, upper: builtins.bool = False) -> Tensor:
         """The X with A @ X = input, where `input2` is the Cholesky factor of A."""
-        return ops_matrix_functions.cholesky_solve(self, input2, upper)
+        try:
+            return ops_matrix_functions.cholesky_solve(self, input2, upper)
+        except AttributeError:
+            check_operands("cholesky_solve", ("input2", input2, 1))
+            raise
 
     def chunk(self, chunks: builtins.int, dim: builtins.int = 0) -> Any:
         """At most `chunks` pieces of one length (the last may be shorter), as a tuple; views."""
@@ -900,12 +948,14 @@ class Tensor(TensorMethods, public=True):
 
     def copysign_(self, other: Any) -> Tensor:
         """In-place `copysign`."""
-        if type(other) is Tensor and self.meta is other.meta and self.rare is None and other.rare is None and not modes.SPECIAL:
-            if (self.fn is None and other.fn is None) or (modes.NO_GRAD and not modes.grad_enabled()):
-                a = self.array
-                self.meta.k[COPYSIGN](a, other.array, a)
-                versions.bump(self.vc or version_of(self))
-                return self
+        if (
+            type(other) is Tensor and self.meta is other.meta and self.rare is None and other.rare is None and not modes.SPECIAL
+            and ((self.fn is None and other.fn is None) or (modes.NO_GRAD and not modes.grad_enabled()))
+        ):  # fmt: skip
+            a = self.array
+            self.meta.k[COPYSIGN](a, other.array, a)
+            versions.bump(self.vc or version_of(self))
+            return self
         return inplace(ops_arithmetic.copysign, "copysign_", self, (other,), {})
 
     def corrcoef(self) -> Tensor:
@@ -993,7 +1043,11 @@ class Tensor(TensorMethods, public=True):
 
     def cross(self, other: Tensor, dim: builtins.int | None = None) -> Tensor:
         """`linalg.cross`, by default along the first axis of length 3."""
-        return ops_vector_products.cross(self, other, dim)
+        try:
+            return ops_vector_products.cross(self, other, dim)
+        except AttributeError:
+            check_operands("cross", ("other", other, 1))
+            raise
 
     def cummax(self, dim: builtins.int) -> Any:
         """The largest of the elements up to each one along `dim`, and where it stands: a named tuple. NaN stays once it is met."""
@@ -1074,7 +1128,11 @@ class Tensor(TensorMethods, public=True):
 
     def diagonal_scatter(self, src: Tensor, offset: builtins.int = 0, dim1: builtins.int = 0, dim2: builtins.int = 1) -> Tensor:
         """A copy of `input` with `src` in place of a diagonal."""
-        return ops_scattering.diagonal_scatter(self, src, offset, dim1, dim2)
+        try:
+            return ops_scattering.diagonal_scatter(self, src, offset, dim1, dim2)
+        except AttributeError:
+            check_operands("diagonal_scatter", ("src", src, 1))
+            raise
 
     def diff(self, n: builtins.int = 1, dim: builtins.int = -1, prepend: Tensor | None = None, append: Tensor | None = None) -> Tensor:
         """The n-th differences of neighbours along `dim`, of `prepend`, the input and `append` joined; of bools whether they differ."""
@@ -1090,7 +1148,11 @@ class Tensor(TensorMethods, public=True):
 
     def dist(self, other: Tensor, p: builtins.float = 2) -> Tensor:
         """The p-norm of the difference of two tensors, which broadcast."""
-        return ops_spread_measures.dist(self, other, p)
+        try:
+            return ops_spread_measures.dist(self, other, p)
+        except AttributeError:
+            check_operands("dist", ("other", other, 1))
+            raise
 
     def __truediv__(self, other: Tensor | Number) -> Any:
         """Quotient; shapes broadcast, integers become floats."""
@@ -1140,12 +1202,14 @@ class Tensor(TensorMethods, public=True):
 
     def div_(self, other: Any, *, rounding_mode: str | None = None) -> Tensor:
         """In-place `div`."""
-        if type(other) is Tensor and self.meta is other.meta and self.rare is None and other.rare is None and rounding_mode is None and not modes.SPECIAL:
-            if (self.fn is None and other.fn is None) or (modes.NO_GRAD and not modes.grad_enabled()):
-                a = self.array
-                self.meta.k[DIV](a, other.array, a)
-                versions.bump(self.vc or version_of(self))
-                return self
+        if (
+            type(other) is Tensor and self.meta is other.meta and self.rare is None and other.rare is None and rounding_mode is None and not modes.SPECIAL
+            and ((self.fn is None and other.fn is None) or (modes.NO_GRAD and not modes.grad_enabled()))
+        ):  # fmt: skip
+            a = self.array
+            self.meta.k[DIV](a, other.array, a)
+            versions.bump(self.vc or version_of(self))
+            return self
         return inplace(ops_arithmetic.div, "div_", self, (other,), {"rounding_mode": rounding_mode})
 
     divide_ = div_
@@ -1156,7 +1220,11 @@ class Tensor(TensorMethods, public=True):
 
     def dot(self, tensor: Tensor) -> Tensor:
         """Sum of the products of two vectors' elements."""
-        return ops_matmul.dot(self, tensor)
+        try:
+            return ops_matmul.dot(self, tensor)
+        except AttributeError:
+            check_operands("dot", ("tensor", tensor, 1))
+            raise
 
     def double(self) -> Tensor:
         """In float64."""
@@ -1182,7 +1250,11 @@ class Tensor(TensorMethods, public=True):
 
     def equal(self, other: Tensor) -> builtins.bool:
         """Whether both have the same shape and the same elements; NaN equals nothing."""
-        return ops_comparisons.equal(self, other)
+        try:
+            return ops_comparisons.equal(self, other)
+        except AttributeError:
+            check_operands("equal", ("other", other, 1))
+            raise
 
     def erf(self) -> Any:
         """Error function of each element."""
@@ -1334,7 +1406,11 @@ class Tensor(TensorMethods, public=True):
 
     def expand_as(self, other: Tensor) -> Tensor:
         """`input.expand(other.shape)`."""
-        return ops_shaping.expand_as(self, other)
+        try:
+            return ops_shaping.expand_as(self, other)
+        except AttributeError:
+            check_operands("expand_as", ("other", other, 1))
+            raise
 
     def expm1(self) -> Any:
         """exp(input) - 1, accurate near 0."""
@@ -1565,12 +1641,14 @@ class Tensor(TensorMethods, public=True):
 
     def fmod_(self, other: Any) -> Tensor:
         """In-place `fmod`."""
-        if type(other) is Tensor and self.meta is other.meta and self.rare is None and other.rare is None and not modes.SPECIAL:
-            if (self.fn is None and other.fn is None) or (modes.NO_GRAD and not modes.grad_enabled()):
-                a = self.array
-                self.meta.k[FMOD](a, other.array, a)
-                versions.bump(self.vc or version_of(self))
-                return self
+        if (
+            type(other) is Tensor and self.meta is other.meta and self.rare is None and other.rare is None and not modes.SPECIAL
+            and ((self.fn is None and other.fn is None) or (modes.NO_GRAD and not modes.grad_enabled()))
+        ):  # fmt: skip
+            a = self.array
+            self.meta.k[FMOD](a, other.array, a)
+            versions.bump(self.vc or version_of(self))
+            return self
         return inplace(ops_rounding.fmod, "fmod_", self, (other,), {})
 
     def frac(self) -> Any:
@@ -1612,11 +1690,19 @@ class Tensor(TensorMethods, public=True):
 
     def gather(self, dim: builtins.int, index: Tensor, *, sparse_grad: builtins.bool = False, out: Any = None) -> Tensor:
         """out[i, j] = input[index[i, j], j] for dim 0, and so on. RuntimeError where an index is out of range."""
-        return ops_scattering.gather(self, dim, index, sparse_grad=sparse_grad, out=out)
+        try:
+            return ops_scattering.gather(self, dim, index, sparse_grad=sparse_grad, out=out)
+        except AttributeError:
+            check_operands("gather", ("index", index, 2))
+            raise
 
     def gcd(self, other: Tensor) -> Tensor:
         """The greatest common divisor of each pair of integers."""
-        return ops_number_parts.gcd(self, other)
+        try:
+            return ops_number_parts.gcd(self, other)
+        except AttributeError:
+            check_operands("gcd", ("other", other, 1))
+            raise
 
     def gcd_(self, other: Tensor) -> Tensor:
         """In-place `gcd`."""
@@ -1672,7 +1758,11 @@ class Tensor(TensorMethods, public=True):
 
     def heaviside(self, values: Tensor) -> Tensor:
         """0 where the element is negative, 1 where it is positive, and the value at 0. RuntimeError unless the dtypes are the same."""
-        return ops_selection.heaviside(self, values)
+        try:
+            return ops_selection.heaviside(self, values)
+        except AttributeError:
+            check_operands("heaviside", ("values", values, 1))
+            raise
 
     def heaviside_(self, values: Tensor) -> Tensor:
         """In-place `heaviside`."""
@@ -1715,7 +1805,11 @@ class Tensor(TensorMethods, public=True):
 
     def igamma(self, other: Tensor) -> Tensor:
         """The regularised lower incomplete gamma function of order `input` up to `other`; both floating, not negative. No gradient by the order."""
-        return ops_special_functions.igamma(self, other)
+        try:
+            return ops_special_functions.igamma(self, other)
+        except AttributeError:
+            check_operands("igamma", ("other", other, 1))
+            raise
 
     def igamma_(self, other: Tensor) -> Tensor:
         """In-place `igamma`."""
@@ -1723,7 +1817,11 @@ class Tensor(TensorMethods, public=True):
 
     def igammac(self, other: Tensor) -> Tensor:
         """1 - igamma, accurate where that is small."""
-        return ops_special_functions.igammac(self, other)
+        try:
+            return ops_special_functions.igammac(self, other)
+        except AttributeError:
+            check_operands("igammac", ("other", other, 1))
+            raise
 
     def igammac_(self, other: Tensor) -> Tensor:
         """In-place `igammac`."""
@@ -1731,7 +1829,11 @@ class Tensor(TensorMethods, public=True):
 
     def index_add(self, dim: builtins.int, index: Tensor, source: Tensor, *, alpha: Any = 1) -> Tensor:
         """`input` with `alpha` times the slices of `source` added at the indices of a vector along an axis."""
-        return ops_indexing.index_add(self, dim, index, source, alpha=alpha)
+        try:
+            return ops_indexing.index_add(self, dim, index, source, alpha=alpha)
+        except AttributeError:
+            check_operands("index_add", ("index", index, 2), ("source", source, 3))
+            raise
 
     def index_add_(self, dim: builtins.int, index: Tensor, source: Tensor, *, alpha: Any = 1) -> Tensor:
         """In-place `index_add`."""
@@ -1739,7 +1841,11 @@ class Tensor(TensorMethods, public=True):
 
     def index_copy(self, dim: builtins.int, index: Tensor, source: Tensor) -> Tensor:
         """`input` with the slices of `source` in place of those at the indices of a vector along an axis."""
-        return ops_indexing.index_copy(self, dim, index, source)
+        try:
+            return ops_indexing.index_copy(self, dim, index, source)
+        except AttributeError:
+            check_operands("index_copy", ("index", index, 2), ("source", source, 3))
+            raise
 
     def index_copy_(self, dim: builtins.int, index: Tensor, source: Tensor) -> Tensor:
         """In-place `index_copy`."""
@@ -1747,7 +1853,11 @@ class Tensor(TensorMethods, public=True):
 
     def index_fill(self, dim: builtins.int, index: Tensor, value: Any) -> Tensor:
         """`input` with one value at the indices of a vector along an axis; negative ones count from the end."""
-        return ops_indexing.index_fill(self, dim, index, value)
+        try:
+            return ops_indexing.index_fill(self, dim, index, value)
+        except AttributeError:
+            check_operands("index_fill", ("index", index, 2))
+            raise
 
     def index_fill_(self, dim: builtins.int, index: Tensor, value: Any) -> Tensor:
         """In-place `index_fill`."""
@@ -1755,7 +1865,11 @@ class Tensor(TensorMethods, public=True):
 
     def index_reduce(self, dim: builtins.int, index: Tensor, source: Tensor, reduce: str, *, include_self: builtins.bool = True) -> Tensor:
         """`input` reduced with the slices of `source` that the indices of a vector send there: 'prod', 'mean', 'amax' or 'amin'."""
-        return ops_scatter_reductions.index_reduce(self, dim, index, source, reduce, include_self=include_self)
+        try:
+            return ops_scatter_reductions.index_reduce(self, dim, index, source, reduce, include_self=include_self)
+        except AttributeError:
+            check_operands("index_reduce", ("index", index, 2), ("source", source, 3))
+            raise
 
     def index_reduce_(self, dim: builtins.int, index: Tensor, source: Tensor, reduce: str, *, include_self: builtins.bool = True) -> Tensor:
         """In-place `index_reduce`."""
@@ -1763,11 +1877,19 @@ class Tensor(TensorMethods, public=True):
 
     def index_select(self, dim: builtins.int, index: Tensor, *, out: Any = None) -> Tensor:
         """The slices at the indices of a vector along an axis, as a copy. IndexError where one is out of range."""
-        return ops_indexing.index_select(self, dim, index, out=out)
+        try:
+            return ops_indexing.index_select(self, dim, index, out=out)
+        except AttributeError:
+            check_operands("index_select", ("index", index, 2))
+            raise
 
     def inner(self, other: Tensor) -> Tensor:
         """Sums of products along the last axis of both: (..., n) and (..., n) give the leading axes of one, then of the other."""
-        return ops_contractions.inner(self, other)
+        try:
+            return ops_contractions.inner(self, other)
+        except AttributeError:
+            check_operands("inner", ("other", other, 1))
+            raise
 
     def int(self) -> Tensor:
         """In int32."""
@@ -1782,7 +1904,11 @@ class Tensor(TensorMethods, public=True):
 
         RuntimeError for two dtypes, or a negative tolerance.
         """
-        return ops_comparisons.isclose(self, other, rtol, atol, equal_nan)
+        try:
+            return ops_comparisons.isclose(self, other, rtol, atol, equal_nan)
+        except AttributeError:
+            check_operands("isclose", ("other", other, 1))
+            raise
 
     def isfinite(self) -> Any:
         """Whether the element is neither an infinity nor NaN."""
@@ -1810,7 +1936,11 @@ class Tensor(TensorMethods, public=True):
 
     def kron(self, other: Tensor) -> Tensor:
         """Kronecker's product: every element of `input` times all of `other`, in blocks."""
-        return ops_contractions.kron(self, other)
+        try:
+            return ops_contractions.kron(self, other)
+        except AttributeError:
+            check_operands("kron", ("other", other, 1))
+            raise
 
     def kthvalue(self, k: builtins.int, dim: builtins.int = -1, keepdim: builtins.bool = False, *, out: Any = None) -> Any:
         """The k-th smallest element along an axis (counted from 1), and where it was."""
@@ -1818,7 +1948,11 @@ class Tensor(TensorMethods, public=True):
 
     def lcm(self, other: Tensor) -> Tensor:
         """The least common multiple of each pair of integers."""
-        return ops_number_parts.lcm(self, other)
+        try:
+            return ops_number_parts.lcm(self, other)
+        except AttributeError:
+            check_operands("lcm", ("other", other, 1))
+            raise
 
     def lcm_(self, other: Tensor) -> Tensor:
         """In-place `lcm`."""
@@ -1826,7 +1960,11 @@ class Tensor(TensorMethods, public=True):
 
     def ldexp(self, other: Tensor) -> Tensor:
         """input * 2 ** other."""
-        return ops_number_parts.ldexp(self, other)
+        try:
+            return ops_number_parts.ldexp(self, other)
+        except AttributeError:
+            check_operands("ldexp", ("other", other, 1))
+            raise
 
     def ldexp_(self, other: Tensor) -> Tensor:
         """In-place `ldexp`."""
@@ -2160,7 +2298,11 @@ class Tensor(TensorMethods, public=True):
 
     def lu_solve(self, LU_data: Tensor, LU_pivots: Tensor) -> Tensor:
         """`linalg.lu_solve` with its operands in another order."""
-        return ops_triangular_factors.lu_solve(self, LU_data, LU_pivots)
+        try:
+            return ops_triangular_factors.lu_solve(self, LU_data, LU_pivots)
+        except AttributeError:
+            check_operands("lu_solve", ("LU_data", LU_data, 1), ("LU_pivots", LU_pivots, 2))
+            raise
 
     @property
     def mH(self) -> Tensor:
@@ -2177,7 +2319,11 @@ class Tensor(TensorMethods, public=True):
 
         RuntimeError unless the mask is bool.
         """
-        return ops_selection.masked_fill(self, mask, value)
+        try:
+            return ops_selection.masked_fill(self, mask, value)
+        except AttributeError:
+            check_operands("masked_fill", ("mask", mask, 1))
+            raise
 
     def masked_fill_(self, mask: Tensor, value: Any) -> Tensor:
         """In-place `masked_fill`."""
@@ -2185,7 +2331,11 @@ class Tensor(TensorMethods, public=True):
 
     def masked_scatter(self, mask: Tensor, source: Tensor) -> Tensor:
         """`input` with the elements of `source`, in order, where `mask` is True; the first two broadcast."""
-        return ops_indexing.masked_scatter(self, mask, source)
+        try:
+            return ops_indexing.masked_scatter(self, mask, source)
+        except AttributeError:
+            check_operands("masked_scatter", ("mask", mask, 1), ("source", source, 2))
+            raise
 
     def masked_scatter_(self, mask: Tensor, source: Tensor) -> Tensor:
         """In-place `masked_scatter`."""
@@ -2193,11 +2343,19 @@ class Tensor(TensorMethods, public=True):
 
     def masked_select(self, mask: Tensor, *, out: Any = None) -> Tensor:
         """The elements where `mask` is True, as a vector; the two broadcast."""
-        return ops_indexing.masked_select(self, mask, out=out)
+        try:
+            return ops_indexing.masked_select(self, mask, out=out)
+        except AttributeError:
+            check_operands("masked_select", ("mask", mask, 1))
+            raise
 
     def matmul(self, other: Tensor) -> Tensor:
         """Matrix product as `@`: vectors, matrices, and stacks whose leading axes broadcast."""
-        return ops_matmul.matmul(self, other)
+        try:
+            return ops_matmul.matmul(self, other)
+        except AttributeError:
+            check_operands("matmul", ("other", other, 1))
+            raise
 
     __matmul__ = matmul
 
@@ -2307,7 +2465,11 @@ class Tensor(TensorMethods, public=True):
 
     def mm(self, mat2: Tensor) -> Tensor:
         """Product of two matrices. RuntimeError where shapes or dtypes don't fit."""
-        return ops_matmul.mm(self, mat2)
+        try:
+            return ops_matmul.mm(self, mat2)
+        except AttributeError:
+            check_operands("mm", ("mat2", mat2, 1))
+            raise
 
     def mode(self, dim: builtins.int = -1, keepdim: builtins.bool = False) -> Any:
         """The most frequent element along `dim`, the smallest of several, and where it stands: a named tuple. IndexError for a length of 0."""
@@ -2369,12 +2531,14 @@ class Tensor(TensorMethods, public=True):
 
     def mul_(self, other: Any) -> Tensor:
         """In-place `mul`."""
-        if type(other) is Tensor and self.meta is other.meta and self.rare is None and other.rare is None and not modes.SPECIAL:
-            if (self.fn is None and other.fn is None) or (modes.NO_GRAD and not modes.grad_enabled()):
-                a = self.array
-                self.meta.k[MUL](a, other.array, a)
-                versions.bump(self.vc or version_of(self))
-                return self
+        if (
+            type(other) is Tensor and self.meta is other.meta and self.rare is None and other.rare is None and not modes.SPECIAL
+            and ((self.fn is None and other.fn is None) or (modes.NO_GRAD and not modes.grad_enabled()))
+        ):  # fmt: skip
+            a = self.array
+            self.meta.k[MUL](a, other.array, a)
+            versions.bump(self.vc or version_of(self))
+            return self
         return inplace(ops_arithmetic.mul, "mul_", self, (other,), {})
 
     multiply_ = mul_
@@ -2387,7 +2551,11 @@ class Tensor(TensorMethods, public=True):
 
     def mv(self, vec: Tensor) -> Tensor:
         """Product of a matrix and a vector."""
-        return ops_matmul.mv(self, vec)
+        try:
+            return ops_matmul.mv(self, vec)
+        except AttributeError:
+            check_operands("mv", ("vec", vec, 1))
+            raise
 
     def mvlgamma(self, p: builtins.int) -> Tensor:
         """The logarithm of the multivariate gamma function of dimension p >= 1."""
@@ -2488,7 +2656,11 @@ class Tensor(TensorMethods, public=True):
 
     def nextafter(self, other: Tensor) -> Tensor:
         """The next number of the dtype after `input` towards `other`. float32 and float64 only."""
-        return ops_number_parts.nextafter(self, other)
+        try:
+            return ops_number_parts.nextafter(self, other)
+        except AttributeError:
+            check_operands("nextafter", ("other", other, 1))
+            raise
 
     def nextafter_(self, other: Tensor) -> Tensor:
         """In-place `nextafter`."""
@@ -2512,7 +2684,11 @@ class Tensor(TensorMethods, public=True):
 
     def outer(self, vec2: Tensor) -> Tensor:
         """The matrix of all products of an element of each vector."""
-        return ops_matmul.outer(self, vec2)
+        try:
+            return ops_matmul.outer(self, vec2)
+        except AttributeError:
+            check_operands("outer", ("vec2", vec2, 1))
+            raise
 
     ger = outer
 
@@ -2562,7 +2738,11 @@ class Tensor(TensorMethods, public=True):
 
         RuntimeError for another number of weights, or for two dtypes.
         """
-        return ops_activations.prelu(self, weight)
+        try:
+            return ops_activations.prelu(self, weight)
+        except AttributeError:
+            check_operands("prelu", ("weight", weight, 1))
+            raise
 
     def prod(self, dim: builtins.int | None = None, keepdim: builtins.bool = False, *, dtype: Any = None, axis: Any = None, keepdims: builtins.bool = False) -> Tensor:
         """Product of all elements or along `dim`; integers and bools in int64, or in `dtype`."""
@@ -2570,7 +2750,11 @@ class Tensor(TensorMethods, public=True):
 
     def put(self, index: Tensor, source: Tensor, accumulate: builtins.bool = False) -> Tensor:
         """`input` with the elements of `source` at numbers in row-major order, or added there."""
-        return ops_flat_indexing.put(self, index, source, accumulate)
+        try:
+            return ops_flat_indexing.put(self, index, source, accumulate)
+        except AttributeError:
+            check_operands("put", ("index", index, 1), ("source", source, 2))
+            raise
 
     def put_(self, index: Tensor, source: Tensor, accumulate: builtins.bool = False) -> Tensor:
         """In-place `put`."""
@@ -2741,12 +2925,14 @@ class Tensor(TensorMethods, public=True):
 
     def remainder_(self, other: Any) -> Tensor:
         """In-place `remainder`."""
-        if type(other) is Tensor and self.meta is other.meta and self.rare is None and other.rare is None and not modes.SPECIAL:
-            if (self.fn is None and other.fn is None) or (modes.NO_GRAD and not modes.grad_enabled()):
-                a = self.array
-                self.meta.k[REMAINDER](a, other.array, a)
-                versions.bump(self.vc or version_of(self))
-                return self
+        if (
+            type(other) is Tensor and self.meta is other.meta and self.rare is None and other.rare is None and not modes.SPECIAL
+            and ((self.fn is None and other.fn is None) or (modes.NO_GRAD and not modes.grad_enabled()))
+        ):  # fmt: skip
+            a = self.array
+            self.meta.k[REMAINDER](a, other.array, a)
+            versions.bump(self.vc or version_of(self))
+            return self
         return inplace(ops_rounding.remainder, "remainder_", self, (other,), {})
 
     __imod__ = remainder_
@@ -2773,7 +2959,11 @@ class Tensor(TensorMethods, public=True):
 
     def reshape_as(self, other: Tensor) -> Tensor:
         """`input.reshape(other.shape)`."""
-        return ops_shaping.reshape_as(self, other)
+        try:
+            return ops_shaping.reshape_as(self, other)
+        except AttributeError:
+            check_operands("reshape_as", ("other", other, 1))
+            raise
 
     def roll(self, shifts: builtins.int | Sequence[builtins.int], dims: builtins.int | Sequence[builtins.int] = ()) -> Tensor:
         """A copy rolled along some axes, or along all elements as one axis."""
@@ -2859,7 +3049,11 @@ class Tensor(TensorMethods, public=True):
 
         RuntimeError where an index is out of range. `reduce` is 'add' or 'multiply' and takes no gradient, as in torch.
         """
-        return ops_scattering.scatter(self, dim, index, src, value=value, reduce=reduce)
+        try:
+            return ops_scattering.scatter(self, dim, index, src, value=value, reduce=reduce)
+        except AttributeError:
+            check_operands("scatter", ("index", index, 2))
+            raise
 
     def scatter_(self, dim: builtins.int, index: Tensor, src: Any = None, *, value: Any = None, reduce: str | None = None) -> Tensor:
         """In-place `scatter`."""
@@ -2867,7 +3061,11 @@ class Tensor(TensorMethods, public=True):
 
     def scatter_add(self, dim: builtins.int, index: Tensor, src: Tensor) -> Tensor:
         """`input` with out[index[i, j], j] += src[i, j] for dim 0, and so on; repeated indices add up."""
-        return ops_scattering.scatter_add(self, dim, index, src)
+        try:
+            return ops_scattering.scatter_add(self, dim, index, src)
+        except AttributeError:
+            check_operands("scatter_add", ("index", index, 2), ("src", src, 3))
+            raise
 
     def scatter_add_(self, dim: builtins.int, index: Tensor, src: Tensor) -> Tensor:
         """In-place `scatter_add`."""
@@ -2875,7 +3073,11 @@ class Tensor(TensorMethods, public=True):
 
     def scatter_reduce(self, dim: builtins.int, index: Tensor, src: Tensor, reduce: str, *, include_self: builtins.bool = True) -> Tensor:
         """`input` reduced with the elements of `src` that an index sends there: 'sum', 'prod', 'mean', 'amax' or 'amin'."""
-        return ops_scatter_reductions.scatter_reduce(self, dim, index, src, reduce, include_self=include_self)
+        try:
+            return ops_scatter_reductions.scatter_reduce(self, dim, index, src, reduce, include_self=include_self)
+        except AttributeError:
+            check_operands("scatter_reduce", ("index", index, 2), ("src", src, 3))
+            raise
 
     def scatter_reduce_(self, dim: builtins.int, index: Tensor, src: Tensor, reduce: str, *, include_self: builtins.bool = True) -> Tensor:
         """In-place `scatter_reduce`."""
@@ -2887,7 +3089,11 @@ class Tensor(TensorMethods, public=True):
 
     def select_scatter(self, src: Tensor, dim: builtins.int, index: builtins.int) -> Tensor:
         """A copy of `input` with `src` in place of `input.select(dim, index)`."""
-        return ops_scattering.select_scatter(self, src, dim, index)
+        try:
+            return ops_scattering.select_scatter(self, src, dim, index)
+        except AttributeError:
+            check_operands("select_scatter", ("src", src, 1))
+            raise
 
     def sgn(self) -> Any:
         """The same as `sign` for real numbers."""
@@ -3101,7 +3307,11 @@ class Tensor(TensorMethods, public=True):
 
     def slice_scatter(self, src: Tensor, dim: builtins.int = 0, start: builtins.int | None = None, end: builtins.int | None = None, step: builtins.int = 1) -> Tensor:
         """A copy of `input` with `src` in place of a slice along an axis."""
-        return ops_scattering.slice_scatter(self, src, dim, start, end, step)
+        try:
+            return ops_scattering.slice_scatter(self, src, dim, start, end, step)
+        except AttributeError:
+            check_operands("slice_scatter", ("src", src, 1))
+            raise
 
     def slogdet(self) -> Any:
         """`linalg.slogdet`."""
@@ -3214,12 +3424,14 @@ class Tensor(TensorMethods, public=True):
 
     def sub_(self, other: Any, *, alpha: Any = 1) -> Tensor:
         """In-place `sub`."""
-        if type(other) is Tensor and self.meta is other.meta and self.rare is None and other.rare is None and alpha == 1 and not modes.SPECIAL:
-            if (self.fn is None and other.fn is None) or (modes.NO_GRAD and not modes.grad_enabled()):
-                a = self.array
-                self.meta.k[SUB](a, other.array, a)
-                versions.bump(self.vc or version_of(self))
-                return self
+        if (
+            type(other) is Tensor and self.meta is other.meta and self.rare is None and other.rare is None and alpha == 1 and not modes.SPECIAL
+            and ((self.fn is None and other.fn is None) or (modes.NO_GRAD and not modes.grad_enabled()))
+        ):  # fmt: skip
+            a = self.array
+            self.meta.k[SUB](a, other.array, a)
+            versions.bump(self.vc or version_of(self))
+            return self
         return inplace(ops_arithmetic.sub, "sub_", self, (other,), {"alpha": alpha})
 
     subtract_ = sub_
@@ -3259,11 +3471,19 @@ class Tensor(TensorMethods, public=True):
 
     def take(self, index: Tensor, *, out: Any = None) -> Tensor:
         """Elements by their number in row-major order; negative ones count from the end. IndexError out of range."""
-        return ops_flat_indexing.take(self, index, out=out)
+        try:
+            return ops_flat_indexing.take(self, index, out=out)
+        except AttributeError:
+            check_operands("take", ("index", index, 1))
+            raise
 
     def take_along_dim(self, indices: Tensor, dim: builtins.int | None = None) -> Tensor:
         """`gather` where input and indices broadcast against each other and indices may count from the end; all elements without `dim`."""
-        return ops_scattering.take_along_dim(self, indices, dim)
+        try:
+            return ops_scattering.take_along_dim(self, indices, dim)
+        except AttributeError:
+            check_operands("take_along_dim", ("indices", indices, 1))
+            raise
 
     def tan(self) -> Any:
         """Tangent of each element, in radians."""
@@ -3370,7 +3590,11 @@ class Tensor(TensorMethods, public=True):
 
     def triangular_solve(self, A: Tensor, upper: builtins.bool = True, transpose: builtins.bool = False, unitriangular: builtins.bool = False) -> Any:
         """(solution, cloned_coefficient) of A @ X = input for a triangular A, or of its transpose."""
-        return ops_matrix_functions.triangular_solve(self, A, upper, transpose, unitriangular)
+        try:
+            return ops_matrix_functions.triangular_solve(self, A, upper, transpose, unitriangular)
+        except AttributeError:
+            check_operands("triangular_solve", ("A", A, 1))
+            raise
 
     def tril(self, diagonal: builtins.int = 0) -> Tensor:
         """The lower triangle of each matrix, zero elsewhere."""
@@ -3431,7 +3655,11 @@ class Tensor(TensorMethods, public=True):
 
     def type_as(self, other: Tensor) -> Tensor:
         """`input.to(other.dtype)`."""
-        return ops_casts.type_as(self, other)
+        try:
+            return ops_casts.type_as(self, other)
+        except AttributeError:
+            check_operands("type_as", ("other", other, 1))
+            raise
 
     def unbind(self, dim: builtins.int = 0) -> Any:
         """All slices along an axis, which goes, as a tuple; views that can't be written to while they take gradients."""
@@ -3483,7 +3711,11 @@ class Tensor(TensorMethods, public=True):
 
     def vdot(self, other: Tensor) -> Tensor:
         """`dot`: all numbers are real."""
-        return ops_vector_products.vdot(self, other)
+        try:
+            return ops_vector_products.vdot(self, other)
+        except AttributeError:
+            check_operands("vdot", ("other", other, 1))
+            raise
 
     def view(self, *shape: Any, **named: Any) -> Tensor:
         """The same elements in another shape, or their bytes as another dtype; a view. One length may be -1.
@@ -3494,7 +3726,11 @@ class Tensor(TensorMethods, public=True):
 
     def view_as(self, other: Tensor) -> Tensor:
         """`input.view(other.shape)`."""
-        return ops_shaping.view_as(self, other)
+        try:
+            return ops_shaping.view_as(self, other)
+        except AttributeError:
+            check_operands("view_as", ("other", other, 1))
+            raise
 
     def vsplit(self, indices_or_sections: Any) -> Any:
         """`tensor_split` along the first axis."""
@@ -3502,7 +3738,11 @@ class Tensor(TensorMethods, public=True):
 
     def where(self, condition: Tensor, other: Any) -> Tensor:
         """The tensor where the condition holds, else other; shapes broadcast, dtypes promote."""
-        return ops_selection.where_method(self, condition, other)
+        try:
+            return ops_selection.where_method(self, condition, other)
+        except AttributeError:
+            check_operands("where", ("condition", condition, 1))
+            raise
 
     def xlogy(self, other: Tensor | Number) -> Any:
         """input * log(other), and 0 where input is 0 (unless other is NaN)."""
@@ -3541,12 +3781,14 @@ class Tensor(TensorMethods, public=True):
 
     def xlogy_(self, other: Any) -> Tensor:
         """In-place `xlogy`."""
-        if type(other) is Tensor and self.meta is other.meta and self.rare is None and other.rare is None and not modes.SPECIAL:
-            if (self.fn is None and other.fn is None) or (modes.NO_GRAD and not modes.grad_enabled()):
-                a = self.array
-                self.meta.k[XLOGY](a, other.array, a)
-                versions.bump(self.vc or version_of(self))
-                return self
+        if (
+            type(other) is Tensor and self.meta is other.meta and self.rare is None and other.rare is None and not modes.SPECIAL
+            and ((self.fn is None and other.fn is None) or (modes.NO_GRAD and not modes.grad_enabled()))
+        ):  # fmt: skip
+            a = self.array
+            self.meta.k[XLOGY](a, other.array, a)
+            versions.bump(self.vc or version_of(self))
+            return self
         return inplace(ops_transcendental.xlogy, "xlogy_", self, (other,), {})
 
     def zero_(self) -> Tensor:

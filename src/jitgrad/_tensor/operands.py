@@ -6,6 +6,7 @@ from typing import Any, Final, TypeAlias
 
 import numpy as np
 
+from .._core.errors import argument_error
 from .._engine import modes
 from .._ops.maps import NUMBERS, Elementwise
 from .base import TensorBase, wrap
@@ -16,6 +17,13 @@ from .invoke import invoke
 Number: TypeAlias = int | float | bool
 COMMUTE: Final = ("add", "mul")
 EQUALITY: Final = ("eq", "ne")
+
+
+def check_operands(function: str, *operands: tuple[str, Any, int]) -> None:
+    """TypeError for the first operand (name, value, position) that is no tensor."""
+    for name, value, position in operands:
+        if not isinstance(value, TensorBase):
+            raise argument_error(function, name, position, "Tensor", value)
 
 
 def scalar_operand(op: Elementwise, tensor: Any, number: Any) -> Any:
