@@ -39,6 +39,17 @@ class Version:
         """The count as it was at an epoch."""
         return self.count - sum(1 for write in self.history if write > epoch)
 
+    def state(self) -> tuple[int, int, list[int]]:
+        """What `restore` needs."""
+        return self.count, self.last, list(self.history)
+
+    def restore(self, state: tuple[int, int, list[int]]) -> None:
+        """Forget all writes since `state` was taken."""
+        with _GUARD:
+            self.count, self.last = state[:2]
+            self.history.clear()
+            self.history.extend(state[2])
+
 
 def bump(version: Version) -> None:
     """Count one write."""

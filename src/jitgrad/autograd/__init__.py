@@ -10,6 +10,7 @@ from . import function, grad_mode
 from .anomaly_mode import detect_anomaly, set_detect_anomaly
 from .function import Function, NestedIOFunction
 from .grad_mode import (
+    _unsafe_preserve_version_counter,
     enable_grad,
     inference_mode,
     is_multithreading_enabled,
@@ -28,6 +29,7 @@ __all__ = [
     "NestedIOFunction",
     "SavedTensor",
     "Variable",
+    "_unsafe_preserve_version_counter",
     "backward",
     "detect_anomaly",
     "enable_grad",

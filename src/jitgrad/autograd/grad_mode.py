@@ -16,6 +16,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from .._engine import modes
+from .._tensor.base import TensorBase, version_of
 
 __all__ = [
     "enable_grad",
@@ -263,3 +264,37 @@ class set_multithreading_enabled(Mode):
 def is_multithreading_enabled() -> bool:
     """What `set_multithreading_enabled` was set to."""
     return modes.LOCAL.multithreading
+
+
+class _unsafe_preserve_version_counter(Mode):
+    """Writes in the block to one tensor, or to each of a tuple, are not counted: a backward that saved it goes on with the new values.
+
+    For programs that put the memory of a saved tensor elsewhere and fill it again before the backward. Where other values are put in,
+    gradients are wrong without a word. AssertionError for what is no tensor or tuple; RuntimeError for an inference tensor, which has no count.
+
+    >>> import jitgrad
+    >>> x = jitgrad.ones(2)
+    >>> with jitgrad.autograd._unsafe_preserve_version_counter(x):
+    ...     _ = x.mul_(3)
+    >>> x._version
+    0
+    """
+
+    def __init__(self, tensors: Any) -> None:
+        self.tensors = (tensors,) if isinstance(tensors, TensorBase) else tensors
+        if not isinstance(self.tensors, tuple):
+            raise AssertionError("Expected tensors to be a tuple")
+        for x in self.tensors:
+            _ = x._version
+        self.states = [version_of(x).state() for x in self.tensors]
+
+    def clone(self) -> Self:
+        return type(self)(self.tensors)
+
+    def __enter__(self) -> None:
+        if modes.SPECIAL and modes.LOCAL.tracer is not None:
+            modes.LOCAL.tracer.give_up("writes that are not counted")
+
+    def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None) -> None:
+        for x, state in zip(self.tensors, self.states, strict=True):
+            version_of(x).restore(state)
