@@ -265,3 +265,17 @@ def test_increment_version(lib):
     lib.autograd.graph.increment_version(a)
     with pytest.raises(RuntimeError, match="modified by an inplace operation"):
         z.backward()
+
+
+@pytest.mark.parametrize("good", [(False, False), (True, False), (False, True)])
+def test_hooks_are_callables(lib, good):
+    hooks = [(lambda x: x) if fine else 7 for fine in good]
+    x = leaf(lib, 2.0)
+    with (
+        pytest.raises(TypeError, match=r"(?s)incompatible function arguments.*Invoked with: ") as raised,
+        lib.autograd.graph.saved_tensors_hooks(*hooks),
+    ):
+        pass
+    assert str(raised.value).endswith(", ".join(map(repr, hooks)))
+    (x * x).backward()
+    assert x.grad.tolist() == [4.0]

@@ -26,6 +26,10 @@ _MODIFIES: Final = (
     "A saved tensor pack hook is modifying its input in place. Tensors provided as input to pack hook cannot be modified by in-place operations as "
     "this can lead to unexpected side-effects. Please open an issue if you need to perform in-place operations on the input to a pack hook."
 )
+_NOT_CALLABLE: Final = (
+    "_push_saved_tensors_default_hooks(): incompatible function arguments. The following argument types are supported:\n"
+    "    1. (arg0: collections.abc.Callable, arg1: collections.abc.Callable) -> None\n\nInvoked with: {!r}, {!r}"
+)
 _INFERENCE: Final = (
     "Inference tensors cannot be saved for backward. Please do not use Tensors created in inference mode in computation tracked by autograd. To work "
     "around this, you can make a clone to get a normal tensor and use it in autograd, or use `torch.no_grad()` instead of `torch.inference_mode()`."
@@ -111,7 +115,12 @@ def pack_with(packer: Pack, unpacker: Unpack, tensor: Any, shown: Any, node: Any
 
 
 def push_hooks(packer: Pack, unpacker: Unpack) -> None:
-    """Set a pair of hooks for this thread until `pop_hooks`; the innermost pair counts."""
+    """Set a pair of hooks for this thread until `pop_hooks`; the innermost pair counts.
+
+    TypeError where one isn't callable; RuntimeError where `disable_saved_tensors_hooks` forbids them.
+    """
+    if not (callable(packer) and callable(unpacker)):
+        raise TypeError(_NOT_CALLABLE.format(packer, unpacker))
     if modes.LOCAL.saved_hooks_disabled is not None:
         raise RuntimeError(modes.LOCAL.saved_hooks_disabled)
     modes.enter_special(1)
