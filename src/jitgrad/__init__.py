@@ -761,7 +761,6 @@ _LATE_NAMES = {
     **dict.fromkeys(
         (
             "adaptive_avg_pool1d",
-            "adaptive_max_pool1d",
             "alpha_dropout",
             "avg_pool1d",
             "bilinear",

@@ -361,3 +361,16 @@ def test_what_must_be_a_tensor(lib, number):
     call, function, name, position = NO_TENSOR[number]
     with pytest.raises(TypeError, match=rf"{function}\(\): argument '{name}' \(position {position}\) must be Tensor, not (int|float)"):
         call(lib)
+
+
+def test_sizes_and_cuts_one_by_one(lib):
+    x = lib.arange(8.0).view(2, 4)
+    assert lib.ones(1, 3).broadcast_to(2, 3).shape == lib.broadcast_to(lib.ones(3), size=(2, 3)).shape == (2, 3)
+    assert lib.ones(2, 3).count_nonzero(0, 1).item() == 6
+    assert [part.shape[1] for part in x.hsplit(1, 3)] == [part.shape[1] for part in lib.hsplit(x, indices=(1, 3))] == [1, 2, 1]
+    assert [part.shape[0] for part in lib.vsplit(x, sections=2)] == [1, 1]
+    assert lib.histogram(x).hist.shape == (100,)
+    with pytest.raises(TypeError, match=r"hsplit\(\) received an invalid combination of arguments"):
+        x.hsplit()
+    with pytest.raises(TypeError, match=r"chunk\(\): argument 'chunks' \(position 1\) must be int, not float"):
+        x.chunk(1.5)

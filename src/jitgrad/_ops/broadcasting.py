@@ -10,9 +10,9 @@ from .kinds import Tensor, composite
 
 
 @composite
-def broadcast_to(input: Tensor, size: Any) -> Tensor:
+def broadcast_to(input: Tensor, *size: Any, **named: Any) -> Tensor:
     """`input.expand(size)`."""
-    return input.expand(size)
+    return input.expand(*size, **named)
 
 
 @composite(method=False)

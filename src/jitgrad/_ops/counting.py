@@ -23,9 +23,9 @@ def count_nonzero_op(input: Array, dims: Shape) -> Array:
 
 
 @composite
-def count_nonzero(input: Tensor, dim: Any = None) -> Tensor:
+def count_nonzero(input: Tensor, dim: Any = None, *more: int) -> Tensor:
     """How many elements are not zero, in all or along `dim` (an int or several), as int64."""
-    return count_nonzero_op(input, axes_of(dim, input.ndim))
+    return count_nonzero_op(input, axes_of((dim, *more) if more else dim, input.ndim))
 
 
 @general(name="_bincount", differentiable=())
@@ -98,7 +98,7 @@ def histc(input: Tensor, bins: int = 100, min: float = 0, max: float = 0) -> Ten
 
 
 @composite
-def histogram(input: Tensor, bins: Any, *, range: Sequence[float] | None = None, weight: Tensor | None = None, density: bool = False) -> Any:
+def histogram(input: Tensor, bins: Any = 100, *, range: Sequence[float] | None = None, weight: Tensor | None = None, density: bool = False) -> Any:
     """Counts of the elements, or sums of their weights, between edges: a named tuple (hist, bin_edges) of the input's dtype.
 
     `bins` is a number of equal parts of `range` (by default that of the elements), or a vector of edges. With `density` the counts are

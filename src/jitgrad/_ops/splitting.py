@@ -230,6 +230,8 @@ def unsafe_chunk(input: Tensor, chunks: int, dim: int = 0) -> Any:
 
 def chunk_size(input: Tensor, chunks: int, dim: int) -> tuple[int, int]:
     """The length of a piece, and the axis. RuntimeError in torch's words."""
+    if isinstance(chunks, float):
+        raise argument_error("chunk", "chunks", 1, "int", chunks)
     if not input.ndim:
         raise RuntimeError("chunk expects at least a 1-dimensional tensor")
     if chunks <= 0:
@@ -267,33 +269,43 @@ def tensor_split(input: Tensor, indices_or_sections: Any, dim: int = 0) -> Any:
 
 
 @composite
-def hsplit(input: Tensor, indices_or_sections: Any) -> Any:
+def hsplit(input: Tensor, *indices_or_sections: Any, **named: Any) -> Any:
     """`tensor_split` along the second axis (the first of a vector)."""
     if input.ndim < 1:
         raise RuntimeError(
             "torch.hsplit requires a tensor with at least 1 dimension, but got a tensor with 0 dimensions!"
         )
-    return evenly_split("hsplit", input, indices_or_sections, 0 if input.ndim == 1 else 1)
+    return evenly_split("hsplit", input, cuts_of("hsplit", indices_or_sections, named), 0 if input.ndim == 1 else 1)
 
 
 @composite
-def vsplit(input: Tensor, indices_or_sections: Any) -> Any:
+def vsplit(input: Tensor, *indices_or_sections: Any, **named: Any) -> Any:
     """`tensor_split` along the first axis."""
     if input.ndim < 2:
         raise RuntimeError(
             f"torch.vsplit requires a tensor with at least 2 dimension, but got a tensor with {input.ndim} dimensions!"
         )
-    return evenly_split("vsplit", input, indices_or_sections, 0)
+    return evenly_split("vsplit", input, cuts_of("vsplit", indices_or_sections, named), 0)
 
 
 @composite
-def dsplit(input: Tensor, indices_or_sections: Any) -> Any:
+def dsplit(input: Tensor, *indices_or_sections: Any, **named: Any) -> Any:
     """`tensor_split` along the third axis."""
     if input.ndim < 3:
         raise RuntimeError(
             f"torch.dsplit requires a tensor with at least 3 dimension, but got a tensor with {input.ndim} dimensions!"
         )
-    return evenly_split("dsplit", input, indices_or_sections, 2)
+    return evenly_split("dsplit", input, cuts_of("dsplit", indices_or_sections, named), 2)
+
+
+def cuts_of(name: str, given: tuple[Any, ...], named: dict[str, Any]) -> Any:
+    """The cuts, given one by one or as one argument (`sections`, `indices` or `indices_or_sections`). TypeError for none, or another name."""
+    for key in ("indices_or_sections", "sections", "indices"):
+        if key in named and not given:
+            given = (named.pop(key),)
+    if named or not given:
+        raise TypeError(f"{name}() received an invalid combination of arguments - got ({', '.join(type(x).__name__ for x in given)})")
+    return given[0] if len(given) == 1 else given
 
 
 def evenly_split(name: str, input: Tensor, cuts: Any, dim: int) -> Any:

@@ -664,10 +664,10 @@ def broadcast_tensors(*tensors: Any) -> Any:
     return ops_broadcasting.broadcast_tensors(*tensors)
 
 
-def broadcast_to(input: Tensor, size: Any) -> Tensor:
+def broadcast_to(input: Tensor, *size: Any, **named: Any) -> Tensor:
     """`input.expand(size)`."""
     try:
-        return ops_broadcasting.broadcast_to(input, size)
+        return ops_broadcasting.broadcast_to(input, *size, **named)
     except AttributeError:
         check_operands("broadcast_to", ("input", input, 1))
         raise
@@ -915,10 +915,10 @@ def cosh_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     return input.cosh_(*args, **kwargs)
 
 
-def count_nonzero(input: Tensor, dim: Any = None) -> Tensor:
+def count_nonzero(input: Tensor, dim: Any = None, *more: builtins.int) -> Tensor:
     """How many elements are not zero, in all or along `dim` (an int or several), as int64."""
     try:
-        return ops_counting.count_nonzero(input, dim)
+        return ops_counting.count_nonzero(input, dim, *more)
     except AttributeError:
         check_operands("count_nonzero", ("input", input, 1))
         raise
@@ -1182,10 +1182,10 @@ def dropout_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     return inplace(dropout, "dropout_", input, args, kwargs)
 
 
-def dsplit(input: Tensor, indices_or_sections: Any) -> Any:
+def dsplit(input: Tensor, *indices_or_sections: Any, **named: Any) -> Any:
     """`tensor_split` along the third axis."""
     try:
-        return ops_splitting.dsplit(input, indices_or_sections)
+        return ops_splitting.dsplit(input, *indices_or_sections, **named)
     except AttributeError:
         check_operands("dsplit", ("input", input, 1))
         raise
@@ -1649,7 +1649,7 @@ def histc(input: Tensor, bins: builtins.int = 100, min: builtins.float = 0, max:
         raise
 
 
-def histogram(input: Tensor, bins: Any, *, range: Sequence[builtins.float] | None = None, weight: Tensor | None = None, density: builtins.bool = False) -> Any:
+def histogram(input: Tensor, bins: Any = 100, *, range: Sequence[builtins.float] | None = None, weight: Tensor | None = None, density: builtins.bool = False) -> Any:
     """Counts of the elements, or sums of their weights, between edges: a named tuple (hist, bin_edges) of the input's dtype.
 
     `bins` is a number of equal parts of `range` (by default that of the elements), or a vector of edges. With `density` the counts are
@@ -1662,10 +1662,10 @@ def histogram(input: Tensor, bins: Any, *, range: Sequence[builtins.float] | Non
         raise
 
 
-def hsplit(input: Tensor, indices_or_sections: Any) -> Any:
+def hsplit(input: Tensor, *indices_or_sections: Any, **named: Any) -> Any:
     """`tensor_split` along the second axis (the first of a vector)."""
     try:
-        return ops_splitting.hsplit(input, indices_or_sections)
+        return ops_splitting.hsplit(input, *indices_or_sections, **named)
     except AttributeError:
         check_operands("hsplit", ("input", input, 1))
         raise
@@ -4195,10 +4195,10 @@ def vdot(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor:
         raise
 
 
-def vsplit(input: Tensor, indices_or_sections: Any) -> Any:
+def vsplit(input: Tensor, *indices_or_sections: Any, **named: Any) -> Any:
     """`tensor_split` along the first axis."""
     try:
-        return ops_splitting.vsplit(input, indices_or_sections)
+        return ops_splitting.vsplit(input, *indices_or_sections, **named)
     except AttributeError:
         check_operands("vsplit", ("input", input, 1))
         raise

@@ -803,9 +803,9 @@ class Tensor(TensorMethods, public=True):
         """In bool: whether each element is not zero."""
         return ops_casts.bool_(self)
 
-    def broadcast_to(self, size: Any) -> Tensor:
+    def broadcast_to(self, *size: Any, **named: Any) -> Tensor:
         """`input.expand(size)`."""
-        return ops_broadcasting.broadcast_to(self, size)
+        return ops_broadcasting.broadcast_to(self, *size, **named)
 
     def byte(self) -> Tensor:
         """In uint8."""
@@ -1030,9 +1030,9 @@ class Tensor(TensorMethods, public=True):
             return self
         return inplace(ops_transcendental.cosh, "cosh_", self, (), {})
 
-    def count_nonzero(self, dim: Any = None) -> Tensor:
+    def count_nonzero(self, dim: Any = None, *more: builtins.int) -> Tensor:
         """How many elements are not zero, in all or along `dim` (an int or several), as int64."""
-        return ops_counting.count_nonzero(self, dim)
+        return ops_counting.count_nonzero(self, dim, *more)
 
     def cov(self, *, correction: builtins.int = 1, fweights: Tensor | None = None, aweights: Tensor | None = None) -> Tensor:
         """The matrix of covariances of variables in rows, observed in columns; of a vector its variance.
@@ -1230,9 +1230,9 @@ class Tensor(TensorMethods, public=True):
         """In float64."""
         return ops_casts.double(self)
 
-    def dsplit(self, indices_or_sections: Any) -> Any:
+    def dsplit(self, *indices_or_sections: Any, **named: Any) -> Any:
         """`tensor_split` along the third axis."""
-        return ops_splitting.dsplit(self, indices_or_sections)
+        return ops_splitting.dsplit(self, *indices_or_sections, **named)
 
     def __eq__(self, other: Any) -> Any:
         """Whether the elements are equal; shapes broadcast."""
@@ -1775,7 +1775,7 @@ class Tensor(TensorMethods, public=True):
         """
         return ops_counting.histc(self, bins, min, max)
 
-    def histogram(self, bins: Any, *, range: Sequence[builtins.float] | None = None, weight: Tensor | None = None, density: builtins.bool = False) -> Any:
+    def histogram(self, bins: Any = 100, *, range: Sequence[builtins.float] | None = None, weight: Tensor | None = None, density: builtins.bool = False) -> Any:
         """Counts of the elements, or sums of their weights, between edges: a named tuple (hist, bin_edges) of the input's dtype.
 
         `bins` is a number of equal parts of `range` (by default that of the elements), or a vector of edges. With `density` the counts are
@@ -1783,9 +1783,9 @@ class Tensor(TensorMethods, public=True):
         """
         return ops_counting.histogram(self, bins, range=range, weight=weight, density=density)
 
-    def hsplit(self, indices_or_sections: Any) -> Any:
+    def hsplit(self, *indices_or_sections: Any, **named: Any) -> Any:
         """`tensor_split` along the second axis (the first of a vector)."""
-        return ops_splitting.hsplit(self, indices_or_sections)
+        return ops_splitting.hsplit(self, *indices_or_sections, **named)
 
     def hypot(self, other: Any) -> Any:
         """sqrt(input**2 + other**2), without overflow."""
@@ -3732,9 +3732,9 @@ class Tensor(TensorMethods, public=True):
             check_operands("view_as", ("other", other, 1))
             raise
 
-    def vsplit(self, indices_or_sections: Any) -> Any:
+    def vsplit(self, *indices_or_sections: Any, **named: Any) -> Any:
         """`tensor_split` along the first axis."""
-        return ops_splitting.vsplit(self, indices_or_sections)
+        return ops_splitting.vsplit(self, *indices_or_sections, **named)
 
     def where(self, condition: Tensor, other: Any) -> Tensor:
         """The tensor where the condition holds, else other; shapes broadcast, dtypes promote."""
