@@ -1,6 +1,6 @@
 """Numba's file cache for functions of users, under names that hold all that the machine code depends on.
 
-Numba's own index looks at the file of the outermost function only; here the file is named by `captures.digest`, which covers callees
+Numba's own index looks at the file of the outermost function only; here the file is named by `digests.digest`, which covers callees
 and globals, and by the signature. One signature per index file, so two processes that write at once write the same.
 """
 

@@ -13,7 +13,8 @@ import numpy as np
 
 from .._core.errors import KernelError
 from .._core.settings import settings
-from .captures import Function, Unknown, digest, recursive
+from .captures import Function
+from .digests import Unknown, digest, recursive
 from .reasons import compile_error, definition
 from .user import linked, options_of, uncompiled
 

@@ -94,7 +94,7 @@ class Kernel:
         module, on_disk = store.load(f"{self.name}_{dtype.name}", self.source(dtype))
         function = getattr(module, self.name)
         COMPILED.append(f"{self.name}_{dtype.name}")
-        if on_disk and "in_memory" not in module.__dict__:  # see `captures.recursive`
+        if on_disk and "in_memory" not in module.__dict__:  # see `digests.recursive`
             try:
                 return jit.jit(function, self.spec, dtype, self.fast, cache=True)
             except Exception:  # a damaged cache file, or a real compile error, which the second try then raises

@@ -19,7 +19,9 @@ import numpy as np
 
 from .._core.errors import KernelError
 from .._core.settings import settings
-from .captures import Function, Unknown, digest, plain_function, recursive, relinked, tie
+from .captures import Function, plain_function
+from .copies import relinked, tie
+from .digests import Unknown, digest, recursive
 from .reasons import READONLY, compile_error, definition, place_in_traceback, write_error
 from .registry import BUILDING, COMPILED
 

@@ -15,7 +15,8 @@ from typing import Any, Final, NoReturn
 import numpy as np
 
 from ..._expr import Expr, const, scalar
-from ..._kernels.captures import plain_function, rebound
+from ..._kernels.captures import plain_function
+from ..._kernels.copies import rebound
 from ..._ops.kinds import OPS
 from ..._ops.maps import Elementwise
 from ..._tensor.base import TensorBase
