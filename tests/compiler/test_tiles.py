@@ -7,7 +7,7 @@ import jitgrad as torch
 from jitgrad._kernels import tiling
 
 needs_tiles = pytest.mark.skipif(not tiling.in_tiles(128, 256, 128, np.dtype("f4"), False), reason="no 512-bit vectors here, or a better BLAS")
-SHAPES = [(64, 96, 64), (132, 80, 64), (12, 16, 1024), (100, 240, 48)]
+SHAPES = [(64, 96, 64), (132, 80, 64), (12, 16, 1024), (100, 240, 48), (48, 176, 32)]
 
 
 @needs_tiles
@@ -30,6 +30,7 @@ def test_products(shape, dtype, monkeypatch):
             assert error.max() < (1e-6 if dtype == "f4" else 1e-15)
     assert compiled.history == []
     assert compiled.source().count("tile_") > 4
+    assert ("tile_across(" in compiled.source()) is (m % (64 // np.dtype(dtype).itemsize) == 0 and m < n)
 
 
 @needs_tiles

@@ -58,8 +58,8 @@ def _splat(builder: Any, value: Any, kind: Any) -> Any:
     return builder.shuffle_vector(first, nothing, ir.Constant(ir.VectorType(_I32, kind.count), [0] * kind.count))
 
 
-def _write_tile(function: Any, rows: int, columns: int, kind: Any, align: int) -> None:
-    """The body of a tile: rows x columns accumulators in a loop over the inner axis, then stored."""
+def _write_tile(function: Any, rows: int, columns: int, kind: Any, align: int, across: bool = False) -> None:
+    """The body of a tile: rows x columns accumulators in a loop over the inner axis, then stored; `across`: turned before that."""
     k, a, row_step, inner_step, b, ldb, c, ldc = function.args
     entry, loop, done = (function.append_basic_block(name) for name in ("entry", "inner", "done"))
     builder = ir.IRBuilder(entry)
@@ -87,6 +87,8 @@ def _write_tile(function: Any, rows: int, columns: int, kind: Any, align: int) -
             held[r][j].add_incoming(sums[r][j], loop)
     builder.cbranch(builder.icmp_signed("<", following, k), loop, done)
     builder.position_at_end(done)
+    if across:
+        sums = [[value] for value in _turned(builder, [row for row, in sums], kind)]
     for r in range(rows):
         target = builder.gep(c, [builder.mul(ir.Constant(_I64, r), ldc)])
         for j in range(columns):
@@ -119,13 +121,28 @@ def _tile_maker(rows: int, columns: int) -> Any:
 tile_8_2, tile_8_1, tile_4_2, tile_4_1 = (_tile_maker(*size) for size in ((8, 2), (8, 1), (4, 2), (4, 1)))
 
 
-def _write_turn(function: Any, kind: Any, align: int) -> None:
-    """The body of `turn_block`: lanes x lanes elements, turned by exchanges of ever larger groups of lanes."""
-    source, source_step, target, target_step = function.args
-    builder = ir.IRBuilder(function.append_basic_block("entry"))
-    lanes = kind.count
-    rows = [_load(builder, source, builder.mul(ir.Constant(_I64, r), source_step), kind, align) for r in range(lanes)]
-    step = 1
+@intrinsic
+def tile_across(typing: Any, k: Any, a: Any, row_step: Any, inner_step: Any, b: Any, ldb: Any, c: Any, ldc: Any) -> Any:
+    """c[column, row] = what `tile_16_1` (float64: 8 rows) would give for [row, column]."""
+    word = types.intp
+    signature = types.void(word, a, word, word, b, word, c, word)
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        real, kind, lanes = _vector(context, signature.args[1])
+        pointer = real.as_pointer()
+        name = f"jitgrad_tile_across_{signature.args[1].dtype}"
+        function, is_new = _function(builder, name, [_I64, pointer, _I64, _I64, pointer, _I64, pointer, _I64])
+        if is_new:
+            _write_tile(function, lanes, 1, kind, BYTES // lanes, True)
+        builder.call(function, arguments)
+        return context.get_dummy_value()
+
+    return signature, generate
+
+
+def _turned(builder: Any, rows: list[Any], kind: Any) -> list[Any]:
+    """As many vectors as lanes, turned by exchanges of ever larger groups of lanes."""
+    lanes, step = kind.count, 1
     mask = ir.VectorType(_I32, lanes)
     while step < lanes:
         low = [lane if not lane & step else lanes + lane - step for lane in range(lanes)]
@@ -137,6 +154,16 @@ def _write_turn(function: Any, kind: Any, align: int) -> None:
                 turned[r] = builder.shuffle_vector(*pair, ir.Constant(mask, low))
                 turned[r + step] = builder.shuffle_vector(*pair, ir.Constant(mask, high))
         rows, step = turned, 2 * step
+    return rows
+
+
+def _write_turn(function: Any, kind: Any, align: int) -> None:
+    """The body of `turn_block`: lanes x lanes elements."""
+    source, source_step, target, target_step = function.args
+    builder = ir.IRBuilder(function.append_basic_block("entry"))
+    lanes = kind.count
+    rows = [_load(builder, source, builder.mul(ir.Constant(_I64, r), source_step), kind, align) for r in range(lanes)]
+    rows = _turned(builder, rows, kind)
     for r in range(lanes):
         _store(builder, rows[r], target, builder.mul(ir.Constant(_I64, r), target_step), align)
     builder.ret_void()

@@ -15,7 +15,7 @@ from .kernel_calls import call_lines
 from .layout import Layout
 from .operations import Call, Collect, Draw, Gemm, Map, Reduce, Rowwise, Unsupported, Update, View
 from .schedule import Schedule, Sink
-from .tiled_calls import tiled_lines
+from .tiled_calls import across_lines, tiled_lines
 
 
 class Calls:
@@ -90,9 +90,15 @@ class Calls:
             pointers.append(pointer if at == "0" else f"offset({pointer}, {at})")
         result = self.layout.pointer(out)
         if not batch and in_tiles(m, n, k, out.dtype, bool(flag_b)):
-            scratch = f"at_{word}({self.layout.scratch(out, n * k * out.dtype.itemsize)})" if flag_b else ""
+            width = out.dtype.itemsize
+            if flag_b and not flag_a and m < n and m % (64 // width) == 0:
+                room = f"at_{word}({self.layout.scratch(out, m * k * width)})"
+                for text in across_lines(self, (m, n, k), (pointers[0], lda), (pointers[1], ldb), result, width, room):
+                    self.line(1, text)
+                return
+            scratch = f"at_{word}({self.layout.scratch(out, n * k * width)})" if flag_b else ""
             steps = (1, lda) if flag_a else (lda, 1)
-            for text in tiled_lines(self, (m, n, k), (pointers[0], *steps), (pointers[1], ldb), result, out.dtype.itemsize, scratch):
+            for text in tiled_lines(self, (m, n, k), (pointers[0], *steps), (pointers[1], ldb), result, width, scratch):
                 self.line(1, text)
             return
         result = f"offset({result}, {at_c})" if at_c else result

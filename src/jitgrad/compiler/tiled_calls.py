@@ -37,6 +37,24 @@ def tiled_lines(
     return lines
 
 
+def across_lines(writer: Any, sizes: tuple[int, int, int], a: tuple[str, int], b: tuple[str, int], result: str, width: int, turned: str) -> list[str]:
+    """c[m, n] = a[m, k] @ b[n, k].T where `a` is the smaller one: it is turned, rows of `b` take its part, and tiles are turned when stored."""
+    m, n, k = sizes
+    lanes = 64 // width
+    writer.functions |= {"turn_block", "tile_across"}
+    source = f"turned_{writer.loops}_{len(writer.lines)}"
+    return [
+        f"{source} = {turned}",
+        f"for i in range({m // lanes}):",
+        f"    for j in range({k // lanes}):",
+        f"        turn_block(offset({a[0]}, i * {lanes * a[1]} + j * {lanes}), {a[1]}, offset({source}, j * {lanes * m} + i * {lanes}), {m})",
+        f"for i in range({n // lanes}):",
+        f"    for j in range({m // lanes}):",
+        f"        tile_across({k}, offset({b[0]}, i * {lanes * b[1]}), {b[1]}, 1, offset({source}, j * {lanes}), {m}, "
+        f"offset({result}, j * {lanes * n} + i * {lanes}), {n})",
+    ]
+
+
 def blocks(length: int, large: int, small: int) -> Iterator[tuple[int, int, int]]:
     """A length in large blocks, then small ones: where each part begins, how many blocks it has, how large they are."""
     whole = length // large
