@@ -1,6 +1,8 @@
 """Forward mode beside torch's: levels, dual tensors, ops."""
 
 import gc
+import subprocess
+import sys
 import weakref
 
 import pytest
@@ -255,3 +257,18 @@ def test_a_tangent_of_another_dtype(lib, fw):
             assert tangent(fw, lib.nn.functional.linear(dual, lib.ones(1, 2), lib.ones(1))) == [[6.0], [6.0]]
             assert tangent(fw, lib.cat([dual, lib.ones(1, 2)])) == [[3.0, 3.0], [3.0, 3.0], [0.0, 0.0]]
             assert tangent(fw, dual.logsumexp(1)) == [3.0, 3.0]
+
+
+def test_a_program_without_levels_does_not_even_load_it():
+    program = (
+        "import sys, jitgrad\n"
+        "x = jitgrad.ones(2, requires_grad=True)\n"
+        "class Twice(jitgrad.autograd.Function):\n"
+        "    forward = staticmethod(lambda ctx, x: x * 2)\n"
+        "    backward = staticmethod(lambda ctx, grad: grad * 2)\n"
+        "Twice.apply(x).exp().sum().backward()\n"
+        "jitgrad.autograd.gradcheck(lambda x: x * x, (x.detach().double().requires_grad_(),))\n"
+        "print([name for name in sys.modules if name.startswith('jitgrad') and ('dual' in name or 'forward_ad' in name or 'func.' in name)])\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"

@@ -137,6 +137,8 @@ CASES = {
     "slogdet": (lambda s: jg.linalg.slogdet(symmetric(s)).logabsdet, ("s",)),
     "solve": (lambda s, y: jg.linalg.solve(symmetric(s), y), ("s", Y)),
     "solve_triangular": (lambda s, y: jg.linalg.solve_triangular(symmetric(s).tril(), y, upper=False), ("s", Y)),
+    "lu": (lambda s: tuple(jg.linalg.lu(s))[1:], ("s",)),
+    "lu_factor": (lambda s: jg.linalg.lu_factor(s)[0], ("s",)),
     "cholesky": (lambda s: jg.linalg.cholesky(symmetric(s)), ("s",)),
     "qr": (lambda s: jg.linalg.qr(symmetric(s)), ("s",)),
     "eigh": (lambda s: jg.linalg.eigh(symmetric(s)).eigenvalues, ("s",)),

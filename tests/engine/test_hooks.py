@@ -405,3 +405,13 @@ def test_a_tensor_is_pickled_without_its_hooks(lib):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         pickle.dumps(z)
+
+
+def test_a_root_among_several_outputs_with_a_hook(lib):
+    x = lib.tensor([[1.0, 2.0, 3.0]], requires_grad=True)
+    _, right = x.split([1, 2], 1)
+    seen = []
+    right.register_hook(seen.append)
+    (grad,) = lib.autograd.grad(right, x, lib.tensor([[5.0, 7.0]]))
+    assert grad.tolist() == [[0.0, 5.0, 7.0]]
+    assert seen[0].tolist() == [[5.0, 7.0]]

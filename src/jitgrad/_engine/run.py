@@ -81,7 +81,9 @@ class Run:
         self.watch = anomaly.Watch(local.anomaly) if local.anomaly is not None else None
         try:
             for node, index, grad in seeds:
-                self.collect(node, index, grad if grad is None or node.rare is None else fit(grad, taken(node, grad), node, index))
+                if grad is not None and node.number == LEAF and node.rare is not None:  # it may have chosen a dtype
+                    grad = fit(grad, taken(node, grad), node, index)
+                self.collect(node, index, grad)
             for node in roots:
                 if self.waiting[node] == 0:
                     self.push(node)
