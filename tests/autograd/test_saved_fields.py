@@ -35,6 +35,16 @@ def test_names(lib, name):
         node._saved_nothing
 
 
+@pytest.mark.parametrize("call", ["topk(1)", "max(0)", "min(0)", "sort()", "kthvalue(1)", "median(0)", "nanmedian(0)", "mode(0)"])
+def test_indices_have_one_name(lib, call):
+    op, arguments = call[:-1].split("(")
+    values, indices = getattr(matrix(lib), op)(*map(int, arguments.split(",") if arguments else ()))
+    node = values.grad_fn
+    assert node._saved_indices.tolist() == indices.tolist()
+    assert {"_saved_indices", "_raw_saved_indices"} <= set(dir(node))
+    assert not {"_saved_index", "_raw_saved_index"} & set(dir(node))
+
+
 def test_index_tensors(lib):
     index = lib.tensor([0, 1])
     y = matrix(lib)[:, index]

@@ -70,15 +70,18 @@ topk_op = at_index("TopkBackward0", "_topk")
 
 @linear(node="KthvalueBackward0", name="_kthvalue")
 def kthvalue_op(input: Array, index: Index, dim: int, keepdim: bool) -> Array:
-    """`index` has the axis, with length 1."""
-    taken = take_along(input, index, dim)
-    return taken if keepdim or not taken.ndim else taken.reshape(taken.shape[:dim] + taken.shape[dim + 1 :])
+    """`index` has the shape of the result."""
+    if keepdim or not input.ndim:
+        return take_along(input, index, dim)
+    return take_along(input, np.expand_dims(index, dim), dim).reshape(index.shape)
 
 
 @kthvalue_op.adjoint
 def _(grad: Array, index: Array, like: Any, dim: int, keepdim: bool) -> Array:
     full = np.zeros(like[0].shape, grad.dtype)
-    add_along(full, index, dim, grad.reshape(index.shape))
+    if not keepdim and full.ndim:
+        grad, index = np.expand_dims(grad, dim), np.expand_dims(index, dim)
+    add_along(full, index, dim, grad)
     return full
 
 
@@ -154,8 +157,8 @@ def kthvalue(input: Tensor, k: int, dim: int = -1, keepdim: bool = False, *, out
         raise RuntimeError(f"kthvalue(): selected number k out of range for dimension {at}")
     order = order_op(input, at, False)
     index = order.narrow(at, k - 1, 1).contiguous() if input.ndim else order
-    value = kthvalue_op(input, index, at, keepdim)
     place = index if keepdim or not input.ndim else index.squeeze(at).clone()
+    value = kthvalue_op(input, place, at, keepdim)
     values, places = (None, None) if out is None else out
     return KthValueResult(into("kthvalue", values, value, input), into("kthvalue", places, place, input))
 

@@ -108,7 +108,9 @@ class Fields:
 # torch's names for what a node saved, where the op's own are others; and what torch saves of arguments that are always the same here
 _ALIASES: Final = {
     "AsStridedBackward0": {"stride": "steps", "storage_offset": "start"}, "FlipBackward0": {"dims": "dim"},
-    "LinalgVectorNormBackward0": {"ord": "order"}, "MaxBackward0": {"indices": "index"}, "MinBackward0": {"indices": "index"},
+    "KthvalueBackward0": {"indices": "index"}, "LinalgVectorNormBackward0": {"ord": "order"}, "MaxBackward0": {"indices": "index"},
+    "MedianBackward1": {"indices": "index"}, "MinBackward0": {"indices": "index"}, "ModeBackward0": {"indices": "index"},
+    "NanmedianBackward1": {"indices": "index"},
     "NativeLayerNormBackward0": {"input": "self", "result1": "mean", "result2": "rstd"}, "NllLossBackward0": {"total_weight": "total"},
     "PermuteBackward0": {"dims": "dim"}, "SliceBackward0": {"end": "stop"}, "SortBackward0": {"indices": "index"},
     "TopkBackward0": {"indices": "index"},
@@ -152,10 +154,11 @@ class Shown:
         raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
 
     def __dir__(self: Any) -> list[str]:
-        names = self.saved_names()
+        torchs = {own: theirs for theirs, own in _ALIASES.get(type(self).__name__, {}).items()}
+        names = [torchs.get(name, name) for name in self.saved_names()]
         public = ["_input_metadata", "_register_hook_dict", "_sequence_nr", "_set_sequence_nr", "metadata", "name", "next_functions",
                   "register_hook", "register_prehook", "requires_grad"]  # fmt: skip
-        return sorted([*public, *(SAVED + name for name in (*names, *statics_of(self))), *(RAW + name for name in names)])
+        return sorted([*public, *(SAVED + name for name in {*names, *statics_of(self)} - {*torchs}), *(RAW + name for name in names)])
 
 
 def raw_of(node: Any, own: str) -> SavedTensor:
