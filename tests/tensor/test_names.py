@@ -374,3 +374,16 @@ def test_sizes_and_cuts_one_by_one(lib):
         x.hsplit()
     with pytest.raises(TypeError, match=r"chunk\(\): argument 'chunks' \(position 1\) must be int, not float"):
         x.chunk(1.5)
+
+
+def test_nodes_of_ldexp_and_kron(lib):
+    x = lib.ones(2, requires_grad=True)
+    assert lib.ldexp(x, lib.tensor([1, 2])).grad_fn.name() == "LdexpBackward0"
+    assert lib.kron(x, lib.ones(2)).grad_fn.name() == "UnsafeViewBackward0"
+
+
+def test_conj_physical_in_place(lib):
+    x = lib.ones(2)
+    assert x.conj_physical_() is x and x._version == 1
+    with pytest.raises(RuntimeError, match="a leaf Variable that requires grad"):
+        lib.conj_physical_(lib.ones(2, requires_grad=True))

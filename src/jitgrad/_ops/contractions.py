@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from .kinds import Tensor, composite
 from .matmul import check_kinds
+from .views import unsafe_view_op
 
 LETTERS: Final = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 DOTS: Final = -1  # an ellipsis among the numbers of the axes
@@ -262,4 +263,4 @@ def kron(input: Tensor, other: Tensor) -> Tensor:
     first, second = ((1,) * (rank - x.ndim) + tuple(x.meta.shape) for x in (input, other))
     left = input.reshape([n for m in first for n in (m, 1)])
     right = other.reshape([n for m in second for n in (1, m)])
-    return (left * right).reshape([n * m for n, m in zip(first, second, strict=True)])
+    return unsafe_view_op(left * right, tuple(n * m for n, m in zip(first, second, strict=True)))

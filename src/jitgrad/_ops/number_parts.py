@@ -40,13 +40,6 @@ def frexp(input: Tensor) -> Any:
     return FrexpResult(mantissa_op(input), exponent_op(input))
 
 
-@composite(inplace="write")
-def ldexp(input: Tensor, other: Tensor) -> Tensor:
-    """input * 2 ** other."""
-    check_tensors("ldexp", input=input, other=other)
-    return input * (other if other.meta.kind.is_floating_point else other.to(default_dtype())).exp2()
-
-
 @general(node="NextafterBackward0", name="_nextafter", saves=("input", "other"))
 def nextafter_op(input: Array, other: Array) -> Array:
     return np.asarray(np.nextafter(input, other))

@@ -215,6 +215,17 @@ def _(input: Expr) -> Expr:
     return -(s.log(input) + 1.0)
 
 
+@elementwise(promote="float", keep_result=True)
+def ldexp(input: Expr, other: Expr) -> Expr:
+    """input * 2 ** other."""
+    return input * s.exp2(other)
+
+
+@ldexp.partial("other")
+def _(result: Expr) -> Expr:
+    return result * LN2
+
+
 @elementwise(name="_logit", promote="float")
 def logit_plain(input: Expr) -> Expr:
     return s.log(input / (1.0 - input))

@@ -1956,15 +1956,11 @@ def lcm_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     return input.lcm_(*args, **kwargs)
 
 
-def ldexp(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor:
+def ldexp(input: Any, other: Any, *, out: Any = None) -> Any:
     """input * 2 ** other."""
     if out is not None:
         return write_out("ldexp", ldexp, (input, other,), {}, out)
-    try:
-        return ops_number_parts.ldexp(input, other)
-    except AttributeError:
-        check_operands("ldexp", ("input", input, 1), ("other", other, 2))
-        raise
+    return invoke(ops_transcendental.ldexp, (input, other,), ())
 
 
 def ldexp_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:

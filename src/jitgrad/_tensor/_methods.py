@@ -1958,17 +1958,13 @@ class Tensor(TensorMethods, public=True):
         """In-place `lcm`."""
         return inplace(ops_number_parts.lcm, "lcm_", self, (other,), {})
 
-    def ldexp(self, other: Tensor) -> Tensor:
+    def ldexp(self, other: Any) -> Any:
         """input * 2 ** other."""
-        try:
-            return ops_number_parts.ldexp(self, other)
-        except AttributeError:
-            check_operands("ldexp", ("other", other, 1))
-            raise
+        return invoke(ops_transcendental.ldexp, (self, other,), ())
 
-    def ldexp_(self, other: Tensor) -> Tensor:
+    def ldexp_(self, other: Any) -> Tensor:
         """In-place `ldexp`."""
-        return inplace(ops_number_parts.ldexp, "ldexp_", self, (other,), {})
+        return inplace(ops_transcendental.ldexp, "ldexp_", self, (other,), {})
 
     def __le__(self, other: Any) -> Any:
         """Whether input <= other; shapes broadcast."""

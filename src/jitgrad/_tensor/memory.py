@@ -198,7 +198,13 @@ class MemoryMethods(WriteMethods):
         """The tensor itself."""
         return self
 
-    conj_physical = conj_physical_ = resolve_conj = resolve_neg = conj
+    conj_physical = resolve_conj = resolve_neg = conj
+
+    def conj_physical_(self) -> Tensor:
+        """The tensor itself; refused where writing is."""
+        check_writable(self, "conj_physical_")
+        self._bump()
+        return self
 
 
 def real(input: Tensor) -> Tensor:
@@ -211,7 +217,12 @@ def imag(input: Tensor) -> Tensor:
     return input.imag
 
 
-conj = conj_physical = conj_physical_ = resolve_conj = resolve_neg = real
+conj = conj_physical = resolve_conj = resolve_neg = real
+
+
+def conj_physical_(input: Tensor) -> Tensor:
+    """The tensor itself; refused where writing is."""
+    return input.conj_physical_()
 
 
 def is_conj(input: Tensor) -> bool:
