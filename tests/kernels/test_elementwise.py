@@ -131,7 +131,8 @@ def test_masks_in_and_conditions_out():
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("arity", [1, 2])
 def test_every_atom_compiles_to_what_the_interpreter_says(arity, dtype):
-    atoms = [atom for atom in ATOMS.values() if atom.arity == arity and not {"c", "i"} & {*atom.takes, atom.gives}]
+    ours = [atom for atom in ATOMS.values() if "." not in atom.name]  # other tests add functions of users
+    atoms = [atom for atom in ours if atom.arity == arity and not {"c", "i"} & {*atom.takes, atom.gives}]
     names = ("x", "y")[:arity]
     symbols = [var(name) for name in names]
     values = [apply(atom.name, *symbols) for atom in atoms]

@@ -493,7 +493,7 @@ def test_what_cannot_be_expressed_is_refused_at_the_declaration_with_the_line():
         (lambda x: np.linalg.norm(x), "np.linalg.norm is not a function of one element"),
         (lambda x: x.tanh(), r"write jitgrad.tanh\(x\) instead of x.tanh\(\)"),
         (lambda x: float(x), "an element has no value while the function is traced"),
-        (lambda x: x[0], "not subscriptable"),
+        (lambda x: x[0], "'element' object is not subscriptable"),
         (lambda x: [1, 2][x], "an element has no value"),
         (lambda x: "text", "must return elements or numbers, not str"),
         (lambda *xs: xs[0], r"takes a variable number of arguments \(\*xs\)"),

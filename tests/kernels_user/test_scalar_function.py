@@ -132,3 +132,16 @@ def test_a_given_partial_that_reads_the_result():
     root = elementwise(lambda x: jitgrad.sqrt(x), name="root")
     root.partial("x")(lambda result: 10.0 * result)
     assert slope(elementwise(lambda x: root(x) * 2.0), tensor([4.0])) == [40.0]
+
+
+def test_an_exception_of_a_helper_inside_a_compiled_step():
+    helper = scalar_function(positive, partials=(lambda a: 1.0,))
+    f = elementwise(lambda x: helper(x) * 2.0)
+    step = jitgrad.compile(lambda x: f(x).sum())
+    right, wrong = jitgrad.ones(100_000), jitgrad.ones(100_000)  # large enough to let the GIL go
+    wrong[7] = -1.0
+    for _ in range(2):
+        assert step(right).item() == 200_000.0
+        with pytest.raises(ValueError, match="negative"):
+            step(wrong)
+    assert step(right).item() == 200_000.0

@@ -23,8 +23,12 @@ Source: TypeAlias = tuple[str, set[str]]  # the function's text, and the words o
 
 _INDENT = "    "
 ANGLES: Final = frozenset({"sin", "cos", "tan"})
-FOREIGN: Final = "u_"  # how the names of functions of users begin (`opaque.py`)
 FAR: Final = 2.0**20  # the formulas of `vector/angle.py` hold for smaller angles
+
+
+def is_foreign(word: str) -> bool:
+    """Whether a word of a kernel is a function of the user's (`opaque.py`), which may raise."""
+    return word.startswith("u_")
 
 
 def gives(outputs: Sequence[Expr], conditions: Collection[str]) -> str:
@@ -72,8 +76,7 @@ class _Map(NamedTuple):
     @property
     def release(self) -> str:
         """The line that lets the GIL go; a function of the user's may raise, which takes the GIL and leaves no time to take it back."""
-        foreign = any(name.startswith(FOREIGN) for name in self.body.functions)
-        return f"token = release({0 if foreign else 'n'})"
+        return f"token = release({0 if any(map(is_foreign, self.body.functions)) else 'n'})"
 
     def loads(self, index: Callable[[str], str]) -> dict[str, str]:
         """For each used input the line that loads its element; `index` spells where that is."""

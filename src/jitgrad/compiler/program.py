@@ -10,6 +10,7 @@ import numpy as np
 
 from .._expr import emit_body, param, substitute
 from .._kernels import language, opaque
+from .._kernels.elementwise import is_foreign
 from .emit import INDENT, Writer
 from .expressions import type_of
 from .graph import Graph
@@ -119,7 +120,7 @@ class Program:
             *self.checks(layout, writer),
             *self.counts(),
             *self.streams(),
-            f"work = {self.work()}",
+            f"work = {0 if any(map(is_foreign, first.functions)) else self.work()}",  # what may raise needs the GIL
             "token = release(work)",
             *self.scalars(writer),
         ]

@@ -221,7 +221,7 @@ def located(error: Exception, function: Any) -> Exception:
     """The error with the line of the user's source it came from, and in words for users."""
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if not frame.filename.startswith(_PACKAGE)]
     place = line_of(frames[-1].filename, frames[-1].lineno or 0, frames[-1].name) if frames else definition(function)
-    text = str(error)
+    text = str(error).replace("'Expr'", "'element'")
     if "\n  File " in text:
         place = ""
     kind: type[Exception] = (
