@@ -231,3 +231,14 @@ def test_the_context_has_no_node_in_forward():
 
     with warnings.catch_warnings():
         function(jitgrad, forward, None).apply(leaf(jitgrad, 1.0))
+
+
+def test_shared_memory_needs_no_mark(lib):
+    def forward(ctx, x):
+        with pytest.warns(FutureWarning, match="`mark_shared_storage` is deprecated. Tensors with shared storages are automatically tracked"):
+            ctx.mark_shared_storage((x, x))
+        return x * 1
+
+    x = leaf(lib, 1.0)
+    function(lib, forward, lambda ctx, grad: grad * 2).apply(x).backward()
+    assert x.grad.tolist() == [2.0]

@@ -86,6 +86,27 @@ def test_layout_of_the_leaf(lib, graph):
     x.grad = None
 
 
+@pytest.mark.filterwarnings("ignore:Using backward.. with create_graph=True will create a reference cycle")
+@pytest.mark.parametrize("graph", [True, False])
+@pytest.mark.parametrize("place", [
+    lambda ones: ones(3).expand(2, 3), lambda ones: ones(8, 3)[::2].t(), lambda ones: ones(3, 4, 5)[:, :2].permute(2, 0, 1),
+    lambda ones: ones(4, 1, 6)[:, :, :3].permute(2, 1, 0),
+])  # fmt: skip
+def test_layout_of_a_leaf_with_gaps_or_overlaps(lib, place, graph):
+    x = place(lib.ones).requires_grad_()
+    (x * x).sum().backward(create_graph=graph)
+    assert x.grad.is_contiguous()
+    assert x.grad.tolist() == lib.full(x.shape, 2.0).tolist()
+    x.grad = None
+
+
+@pytest.mark.parametrize("order", [(2, 0, 1), (1, 0, 2), (2, 1, 0), (0, 2, 1)])
+def test_layout_of_a_leaf_in_another_order(lib, order):
+    x = lib.ones(3, 4, 5).permute(order).requires_grad_()
+    (x * x).sum().backward()
+    assert x.grad.stride() == x.stride()
+
+
 def test_dtypes(lib):
     half, double = leaf(lib, 1.0), leaf(lib, 2.0, dtype="float64")
     (half * double).sum().backward()

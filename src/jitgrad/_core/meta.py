@@ -86,3 +86,16 @@ def meta_of(array: np.ndarray[Any, Any]) -> Meta:
     """The Meta of an array."""
     key = array.shape, array.dtype, array.flags.c_contiguous
     return _METAS.get(key) or meta_for(*key)
+
+
+def is_dense(array: np.ndarray[Any, Any]) -> bool:
+    """Whether an array's elements fill their memory, each in a place of its own, in whatever order of the axes."""
+    if array.flags.forc:
+        return True
+    step = array.itemsize
+    for stride, size in sorted(zip(array.strides, array.shape, strict=True)):
+        if size != 1:
+            if stride != step:
+                return False
+            step *= size
+    return True

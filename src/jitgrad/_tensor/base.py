@@ -18,7 +18,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from .._core.dtypes import dtype as Dtype
-from .._core.meta import Meta, meta_of
+from .._core.meta import Meta, is_dense, meta_of
 from .._core.shapes import Size
 from .._engine import modes
 from .._engine.node import ACCUMULATE, LEAF, Node, Port, target
@@ -322,8 +322,8 @@ class AccumulateGrad(Node):
         return result
 
     def laid_out(self, grad: np.ndarray[Any, Any]) -> Any:
-        """A copy of a gradient, laid out in memory as the leaf is."""
-        array = np.empty_like(self.array, dtype=grad.dtype)
+        """A copy of a gradient, laid out in memory as the leaf is; row by row where the leaf has gaps or overlaps itself."""
+        array = np.empty_like(self.array, grad.dtype, "K" if is_dense(self.array) else "C")
         array[...] = grad
         return wrap(array)
 

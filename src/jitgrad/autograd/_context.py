@@ -97,6 +97,10 @@ class FunctionCtx:
         """Name the outputs that take no gradient; `backward` gets zeros for them."""
         self.non_differentiable = args
 
+    def mark_shared_storage(self, *pairs: Any) -> None:
+        """Does nothing, with a FutureWarning: shared memory is noticed without it."""
+        warnings.warn(_SHARED, FutureWarning, stacklevel=2)
+
     def set_materialize_grads(self, value: bool) -> None:
         """Whether `backward` gets zeros (True, the default) or None for an output that no gradient reached."""
         self.materialize_grads = value
@@ -292,6 +296,9 @@ def with_outputs(kind: Any) -> type[Any]:
     return type(kind.__name__, (_WithOutputs, kind), {"__module__": kind.__module__})
 
 
+_SHARED = (
+    "`mark_shared_storage` is deprecated. Tensors with shared storages are automatically tracked. Note that calls to `set_()` are not tracked"
+)
 _ONCE = (
     "saved_tensors can only be accessed once when clear_saved_tensors_on_access=True is set on the autograd.Function. "
     "Either access saved_tensors only once, or set clear_saved_tensors_on_access=False."
