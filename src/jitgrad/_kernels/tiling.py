@@ -12,7 +12,9 @@ VECTOR: Final = 64  # bytes
 
 @functools.cache
 def _available() -> bool:
-    """Whether this machine has 512-bit vectors, and no BLAS that is better than OpenBLAS."""
+    """Whether this machine has 512-bit vectors, and its BLAS is no better: MKL is on Intel's processors (on a Zen 4 a step of the MNIST net takes
+    1132 us with it, 955 in tiles).
+    """
     import llvmlite.binding as llvm
     import numba
 
@@ -20,7 +22,8 @@ def _available() -> bool:
 
     if numba.config.CPU_NAME or numba.config.CPU_FEATURES:
         return False
-    return bool(llvm.get_host_cpu_features().get("avx512f")) and (blas.LIBRARY is None or blas.LIBRARY.name != "MKL")
+    better = blas.LIBRARY is not None and blas.LIBRARY.name == "MKL" and not llvm.get_host_cpu_name().startswith("znver")
+    return bool(llvm.get_host_cpu_features().get("avx512f")) and not better
 
 
 def in_tiles(m: int, n: int, k: int, dtype: Any, turned: bool) -> bool:
