@@ -206,3 +206,11 @@ def test_differentiating_once_only_is_refused_both_ways(way):
     (first,) = torch.autograd.grad(y, x, create_graph=True)
     with pytest.raises(RuntimeError, match="trying to differentiate twice a function that was marked with @once_differentiable: SquaredBackward"):
         first.backward() if way == "backward" else torch.autograd.grad(first, x)
+
+
+def test_func_takes_a_function_without_setup_context():
+    made = function(torch, lambda ctx, x: ctx.save_for_backward(x) or x**3, lambda ctx, grad: grad * 3 * ctx.saved_tensors[0] ** 2)
+    x = torch.tensor(2.0)
+    assert torch.func.grad(made.apply)(x).item() == 12.0
+    assert torch.func.grad(torch.func.grad(made.apply))(x).item() == 12.0
+    assert torch.func.grad(lambda y: torch.func.grad(lambda z: made.apply(z * y))(y))(x).item() == 240.0
