@@ -1,5 +1,7 @@
 """`out=`: results written into tensors that the caller gives."""
 
+import re
+
 import pytest
 
 from tests.libraries import leaf, lib
@@ -96,3 +98,41 @@ def test_views_and_inference_tensors(lib):
         made = lib.ones(2)
     with pytest.raises(RuntimeError, match="Inplace update to inference tensor outside InferenceMode is not allowed"):
         lib.neg(lib.ones(2), out=made)
+
+
+# name: call, dtype of what is given, words
+OTHER_DTYPES = {
+    "abs": (lambda t, x, out: t.abs(x, out=out), "float64", "Found dtype Double but expected Float"),
+    "mm": (lambda t, x, out: t.mm(x, x, out=out), "float64", "Expected out tensor to have dtype float, but got double instead"),
+    "softmax": (lambda t, x, out: t.softmax(x, 0, out=out), "int64", "Expected out tensor to have dtype float, but got long int instead"),
+    "gather": (lambda t, x, out: t.gather(x, 0, x.long() % 2, out=out), "float64", "Expected out tensor to have dtype float, but got double instead"),
+    "argmax": (lambda t, x, out: t.argmax(x, 0, out=out), "float32", "Expected out tensor to have dtype long int, but got float instead"),
+    "where": (lambda t, x, out: t.where(x > 2, x, x, out=out), "float64", "Expected out type to be Float but got Double"),
+    "amax": (lambda t, x, out: t.amax(x, 0, out=out), "float64", "Expected the dtype for input and out to match, but got Float for input's dtype"),
+    "dot": (lambda t, x, out: t.dot(x[0], x[1], out=out), "float64", "result dtype Double does not match input dtype Float"),
+    "index_select": (lambda t, x, out: t.index_select(x, 0, t.tensor([0]), out=out), "float64",
+                     "index_select(): self and result must have the same scalar type"),
+    "take": (lambda t, x, out: t.take(x, t.tensor([0]), out=out), "float64",
+             "take(): self and out expected to have the same dtype, but got self.dtype = Float and out.dtype = Double"),
+    "signbit": (lambda t, x, out: t.signbit(x, out=out), "float32", "signbit does not support non-boolean outputs."),
+    "float_power": (lambda t, x, out: t.float_power(x, 2, out=out), "float32", "the output given to float_power has dtype Float but"),
+    "searchsorted": (lambda t, x, out: t.searchsorted(x[0], x, out=out), "float32", "torch.searchsorted(): output tensor's dtype is wrong"),
+    "nonzero": (lambda t, x, out: t.nonzero(x, out=out), "float32", "nonzero: Expected out tensor to have scalar type Long but got scalar type"),
+    "view_copy": (lambda t, x, out: t.view_copy(x, (4,), out=out), "float64", "Expected out tensor to have dtype float, but got double instead"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", OTHER_DTYPES)
+def test_functions_that_do_not_cast_their_result(lib, name):
+    call, dtype, words = OTHER_DTYPES[name]
+    x = lib.tensor([[1.0, 2.0], [3.0, 4.0]])
+    with pytest.raises(RuntimeError, match=re.escape(words)):
+        call(lib, x, lib.empty(0, dtype=getattr(lib, dtype)))
+
+
+def test_joining_casts_to_wider_dtypes_alone(lib):
+    x = lib.ones(2)
+    for join in (lib.cat, lib.stack, lib.hstack, lib.vstack):
+        assert join([x, x], out=lib.empty(0, dtype=lib.float64)).dtype == lib.float64
+        with pytest.raises(TypeError, match=r"torch\.cat\(\): input types can't be cast to the desired output type Long"):
+            join([x, x], out=lib.empty(0, dtype=lib.int64))

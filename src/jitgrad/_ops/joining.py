@@ -121,7 +121,7 @@ def cat(tensors: Any, dim: int = 0, *, axis: int | None = None, out: Any = None)
     first = next((x for x in found if x.meta.shape != (0,)), found[0])
     at = wrap_dim(dim if axis is None else axis, first.ndim)
     check_joinable(found, at, first)
-    return into("torch.cat", out, cat_op(found, at, common_dtype(found)), *found, cast=True)
+    return into("cat", out, cat_op(found, at, common_dtype(found)), *found)
 
 
 @composite(method=False)
@@ -135,7 +135,7 @@ def stack(tensors: Any, dim: int = 0, *, out: Any = None) -> Tensor:
         if x.meta.shape != found[0].meta.shape:
             raise RuntimeError(f"stack expects each tensor to be equal size, but got {bracketed(found[0].shape)} at entry 0 and {bracketed(x.shape)} "
                                f"at entry {k}")  # fmt: skip
-    return into("stack", out, stack_op(found, at, common_dtype(found)), *found, cast=True)
+    return into("stack", out, stack_op(found, at, common_dtype(found)), *found)
 
 
 def some(function: str, tensors: Any) -> list[Any]:

@@ -6,7 +6,8 @@ from typing import Final
 
 import numpy as np
 
-from .._core.dtypes import can_cast
+from .._core.dtypes import can_cast, dtype
+from .checks import C_NAMES
 from .kinds import Tensor
 
 _NAMES: Final = """
@@ -23,13 +24,56 @@ reciprocal remainder round rsqrt scatter scatter_add scatter_reduce searchsorted
 sinh softmax sort sqrt square stack std sub sum take take_along_dim tan tanh tensordot topk tril triu trunc var vdot
 vstack where xlogy
 """
+# functions whose result is not cast to the dtype of `out`, and what they say of another one: F and G are the names of the result's
+# dtype and of the one given, f and g those in C++
+_STRICT: Final = {
+    "Expected out tensor to have dtype {f}, but got {g} instead": """
+        addmm addmv argmax argmin baddbmm bmm copy cross detach_copy diag gather index_add index_copy index_reduce isin kthvalue log_softmax
+        matmul mm msort norm scatter scatter_add scatter_reduce softmax take_along_dim tril triu""",
+    "Found dtype {G} but expected {F}": "abs ceil floor frac neg round sgn sign trunc",
+    "Expected out type to be {F} but got {G}": "where",
+    "Expected the dtype for input and out to match, but got {F} for input's dtype and {G} for out's dtype.": "amax amin",
+    "result dtype {G} does not match input dtype {F}": "dot vdot",
+    "addmv input tensors must have the same dtype, but got {G}, {F}, and {F}": "mv",
+    "self and mat2 must have the same dtype, but got {G} and {F}": "addbmm",
+    "{name}(): self and result must have the same scalar type": "index_select masked_select",
+    "take(): self and out expected to have the same dtype, but got self.dtype = {F} and out.dtype = {G}": "take",
+    "quantile() out tensor must be same dtype as the input tensor": "quantile nanquantile",
+    "heaviside is not yet implemented for tensors with different dtypes.": "heaviside",
+    "the output given to float_power has dtype {G} but the operation's result requires dtype {F}": "float_power",
+    "{name} does not support non-boolean outputs.": "signbit isposinf isneginf",
+    "nan_to_num: dtype of out: {G} should be same as input: {F}": "nan_to_num",
+    "multinomial expects Long tensor out, got: {G}": "multinomial",
+    "torch.histogram: input tensor and hist tensor should have the same dtype, but got input {f} and hist {g}": "histc",
+    "tensordot: Expected the output tensor to have dtype {F}, but got an output tensor with dtype {G}": "tensordot",
+    "expected scalar_type {F} but found {G}": "diff logcumsumexp",
+    "torch.searchsorted(): output tensor's dtype is wrong, it can only be Int(int32) or Long(int64) depending on whether out_int32 flag is True, "
+    "but we got output tensor's dtype {G}": "bucketize searchsorted",
+    "nonzero: Expected out tensor to have scalar type Long but got scalar type{G}": "nonzero",
+}
+_BY_FUNCTION: Final = {name: message for message, names in _STRICT.items() for name in names.split()}
+_JOINING: Final = frozenset(("cat", "column_stack", "dstack", "hstack", "stack", "vstack"))
 WITH_OUT: Final = frozenset(_NAMES.split())  # torch has `out=` for these; the generated functions take it
 
 
-def into(function: str, out: Tensor | None, result: Tensor, *inputs: Tensor, cast: bool = False) -> Tensor:
+def check_kind(name: str, have: dtype, given: dtype) -> None:
+    """RuntimeError (TypeError where tensors are joined) if a function's result does not go into an `out` of that dtype."""
+    if have is given:
+        return
+    if name in _BY_FUNCTION:
+        names = {"F": have.scalar_name, "G": given.scalar_name, "f": C_NAMES[have], "g": C_NAMES[given], "name": name}
+        raise RuntimeError(_BY_FUNCTION[name].format(**names))
+    if can_cast(have, given):
+        return
+    if name in _JOINING:
+        raise TypeError(f"torch.cat(): input types can't be cast to the desired output type {given.scalar_name}")
+    raise RuntimeError(f"result type {have.scalar_name} can't be cast to the desired output type {given.scalar_name}")
+
+
+def into(function: str, out: Tensor | None, result: Tensor, *inputs: Tensor) -> Tensor:
     """The result, or `out` holding it.
 
-    RuntimeError for another dtype (unless one that can be cast to), for an `out` that shares memory with an input, or where gradients are taken.
+    As `check_kind` for another dtype; RuntimeError for an `out` that shares memory with an input, or where gradients are taken.
     """
     if out is None:
         return result
@@ -37,14 +81,7 @@ def into(function: str, out: Tensor | None, result: Tensor, *inputs: Tensor, cas
         raise RuntimeError("unsupported operation: some elements of the input tensor and the written-to tensor refer to a single memory location. "
                            "Please clone() the tensor before performing the operation.")  # fmt: skip
     if out.requires_grad or result.requires_grad:
-        raise RuntimeError(f"{function.removeprefix('torch.')}(): functions with out=... arguments don't support automatic differentiation, but one "
+        raise RuntimeError(f"{function}(): functions with out=... arguments don't support automatic differentiation, but one "
                            "of the arguments requires grad.")  # fmt: skip
-    kind = result.meta.kind
-    if kind is not out.meta.kind:
-        if not cast:
-            raise RuntimeError(f"Expected out tensor to have dtype {kind.name}, but got {out.meta.kind.name} instead")
-        if not can_cast(kind, out.meta.kind):
-            raise RuntimeError(
-                f"{function}(): input types can't be cast to the desired output type {out.meta.kind.scalar_name}"
-            )
+    check_kind(function, result.meta.kind, out.meta.kind)
     return out.resize_(result.meta.shape).copy_(result)

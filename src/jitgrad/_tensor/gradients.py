@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any
 
 from .._core.dtypes import SCALAR_TYPE_NAME, dtype as Dtype
 from .._engine.extras import NodeExtras
 from .._engine.node import target
+from .._ops.checks import C_NAMES
 from .base import TensorBase, own_rare
-
-# torch names the gradient's dtype as C++ does
-C_NAMES: Final = {
-    "float32": "float", "float64": "double", "float16": "c10::Half", "int64": "long int", "int32": "int", "int16": "short int",
-    "int8": "signed char", "uint8": "unsigned char", "bool": "bool",
-}  # fmt: skip
 
 
 def full_name(kind: type[Any]) -> str:
@@ -50,7 +45,7 @@ def choose_grad_dtype(tensor: Any, value: Any) -> None:
     held = tensor._grad_slot()
     if value is not None and held is not None and held.meta.kind is not value:
         raise RuntimeError(f"Cannot set grad_dtype to '{SCALAR_TYPE_NAME[value]}' because there is already a gradient with dtype "
-                           f"'{C_NAMES[held.meta.kind.name]}'. Please clear the gradient (.grad = None) before changing grad_dtype, or ensure the "
+                           f"'{C_NAMES[held.meta.kind]}'. Please clear the gradient (.grad = None) before changing grad_dtype, or ensure the "
                            "new grad_dtype matches the existing gradient's dtype.")  # fmt: skip
     found = extras_of(tensor)
     if value is tensor.meta.kind and found is None:
@@ -72,7 +67,7 @@ def check_grad(tensor: Any, value: Any) -> None:
         raise RuntimeError("can't assign Variable as its own grad")
     wanted = chosen_of(tensor)
     if wanted is not None and value.meta.kind is not wanted:
-        raise RuntimeError(f"attempting to assign a gradient with dtype '{C_NAMES[value.meta.kind.name]}' to a tensor with grad_dtype "
+        raise RuntimeError(f"attempting to assign a gradient with dtype '{C_NAMES[value.meta.kind]}' to a tensor with grad_dtype "
                            f"'{SCALAR_TYPE_NAME[wanted]}'. The gradient must match the tensor's grad_dtype (defaults to the tensor's "
                            "dtype).")  # fmt: skip
     if value.meta.shape != tensor.meta.shape:

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from .._core.dtypes import can_cast, check_can_cast
+from .._core.dtypes import check_can_cast
 from .._engine import modes, versions
 from .._engine.hooks import move_retained
 from .._engine.node import LEAF
@@ -22,6 +22,7 @@ from .._expr import const
 from .._ops.derived import Map
 from .._ops.kinds import ONE_OP, camel
 from .._ops.maps import Elementwise
+from .._ops.outputs import check_kind
 from .base import INFERENCE_WRITE, ODD, TensorBase, settle, version_of, wrap
 from .elementwise import record_map, write_into
 from .nodes import node_class
@@ -251,7 +252,7 @@ def write_out(name: str, function: Function, args: tuple[Any, ...], named: dict[
         if target.meta.shape == one.meta.shape:
             for x in inputs:
                 check_overlap(target, x)
-        put_out(target, one)
+        put_out(name, target, one)
     return out if not isinstance(result, tuple) else type(result)(targets) if type(result) is tuple else type(result)(*targets)
 
 
@@ -262,10 +263,9 @@ def has_tangent(*tensors: Any) -> bool:
     return any(modes.LOCAL.level.of(x) is not None for x in tensors)
 
 
-def put_out(target: Any, result: Any) -> None:
+def put_out(name: str, target: Any, result: Any) -> None:
     """Write one result into a tensor that the caller gave."""
-    if not can_cast(result.meta.kind, target.meta.kind):
-        raise RuntimeError(f"result type {result.meta.kind.scalar_name} can't be cast to the desired output type {target.meta.kind.scalar_name}")
+    check_kind(name, result.meta.kind, target.meta.kind)
     if target.meta.shape != result.meta.shape:
         if target.meta.numel:
             warnings.warn(f"An output with one or more elements was resized since it had shape {list(target.meta.shape)}, which does not match the "

@@ -9,9 +9,9 @@ import numpy as np
 from .._core.devices import CPU, channels_last, channels_last_3d, device as Device
 from .._core.shapes import contiguous_strides, parse_shape, wrap_dim
 from .._engine import modes
+from .._ops.checks import C_NAMES
 from .._ops.views import memory_of, window
 from .base import TensorBase, settle
-from .gradients import C_NAMES
 from .inplace import check_writable
 from .storage import Storage, UntypedStorage
 from .writes import WriteMethods
@@ -143,7 +143,7 @@ class MemoryMethods(WriteMethods):
         if isinstance(source, TensorBase):
             if source.meta.kind is not kind:
                 raise RuntimeError(
-                    f"Could not set tensor of type {C_NAMES[source.meta.kind.name]} to a tensor of type {C_NAMES[kind.name]}"
+                    f"Could not set tensor of type {C_NAMES[source.meta.kind]} to a tensor of type {C_NAMES[kind]}"
                 )
             if size is None:
                 self.array = source.array
