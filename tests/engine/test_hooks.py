@@ -1,6 +1,5 @@
 """Hooks of tensors, leaves and nodes: order, replacement, removal, interplay with retained gradients and in-place writes."""
 
-
 import pytest
 
 from tests.libraries import function, identity, leaf
