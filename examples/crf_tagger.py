@@ -1,8 +1,9 @@
 """A linear-chain conditional random field that learns to colour Python source: `python examples/crf_tagger.py`.
 
-The text is the standard library's own (it comes with Python, under the PSF's licence), the tag of each character what `tokenize` says of it:
-keyword, name, number, string, comment, operator, blank. A kernel computes the negative log-likelihood of whole lines in log space, where a forbidden transition is -inf; its reverse gives posterior
-minus truth. Checked against the sum over all tag sequences and by `opcheck`.
+The text is the standard library's own (it comes with Python, under the PSF's licence), the tag of each character what `tokenize`
+says of it: keyword, name, number, string, comment, operator, blank. A kernel computes the negative log-likelihood of whole lines in log
+space, where a forbidden transition is -inf; its reverse gives posterior minus truth. Checked against the sum over all tag sequences and
+by `opcheck`.
 """
 
 import fnmatch
