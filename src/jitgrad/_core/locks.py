@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from typing import Any
+from typing import Any, Final
 
 
 def forking_lock() -> Any:
@@ -18,3 +18,6 @@ def hold_at_forks(lock: Any) -> None:
     """Let forks wait for a lock. It is waited for before the locks that were registered earlier, such as those of libraries imported before."""
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(before=lock.acquire, after_in_parent=lock.release, after_in_child=lock.release)
+
+
+BUILDING: Final = forking_lock()  # one thread compiles at a time; another that needs the same kernel waits for it

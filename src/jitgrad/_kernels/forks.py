@@ -6,7 +6,6 @@ compilation is registered once more, after that: else a fork would hold `logging
 
 import logging  # noqa: F401
 
-from .._core.locks import hold_at_forks
-from .registry import BUILDING
+from .._core.locks import BUILDING, hold_at_forks
 
 hold_at_forks(BUILDING)

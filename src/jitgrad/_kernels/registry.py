@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from .._core.locks import forking_lock
+from .._core.locks import BUILDING
 from .._core.meta import Entry, register, table
 from .._core.settings import settings
 from . import language
@@ -21,7 +21,6 @@ from .allocator import keep_freed_memory
 
 Function = Callable[..., Any]
 REASSOCIATE: Final = frozenset({"reassoc", "nsz"})
-BUILDING: Final = forking_lock()  # one thread compiles at a time; another that needs the same kernel waits for it
 COMPILED: list[str] = []  # names of the kernels compiled or loaded in this process, in order; `jitgrad info` and tests read it
 
 

@@ -18,12 +18,13 @@ from typing import Any, Final
 import numpy as np
 
 from .._core.errors import KernelError
+from .._core.locks import BUILDING
 from .._core.settings import settings
 from .captures import Function, plain_function
 from .copies import relinked, tie
 from .digests import Unknown, digest, recursive
 from .reasons import READONLY, compile_error, definition, place_in_traceback, write_error
-from .registry import BUILDING, COMPILED
+from .registry import COMPILED
 
 Entry = Callable[..., Any]
 DEFAULTS: Final[dict[str, Any]] = {"error_model": "numpy", "fastmath": {"contract"}}
