@@ -632,9 +632,6 @@ from ._tensor.memory import (
     resolve_conj as resolve_conj,
     resolve_neg as resolve_neg,
 )
-from ._tensor.printing import (
-    set_printoptions as set_printoptions,
-)
 from ._tensor.random import (
     Generator as Generator,
     default_generator as default_generator,
@@ -724,6 +721,7 @@ _LATE_NAMES = {
     "opcheck": "autograd.kernels",
     "ops": "_tensor.aten",
     "scalar_function": "autograd.kernels",
+    "set_printoptions": "_tensor.printing",
     "load": "serialization",
     "save": "serialization",
     "vmap": "func",

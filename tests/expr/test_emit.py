@@ -4,7 +4,8 @@ import math
 
 import pytest
 
-from jitgrad._expr import emit_body, param, scalar as s, spelling, var
+from jitgrad._expr import param, scalar as s, var
+from jitgrad._expr.emit import emit_body, spelling
 
 X, Y = var("x"), var("y")
 

@@ -30,7 +30,7 @@ METHODS: Final = '''
     from .._engine import modes, versions
     from .._engine.node import next_number
     {modules}
-    from . import _nodes, planned, planned_losses
+    from . import _nodes, planned, planned_sums
     from .base import version_of
     from .inplace import inplace, inplace_view
     from .invoke import invoke
@@ -88,15 +88,21 @@ FUNCTIONS: Final = '''
 
     import builtins
     from collections.abc import Callable, Sequence
-    from typing import Any
+    from typing import TYPE_CHECKING, Any
 
     from .._core.dtypes import dtype as Dtype
+    from .._core.late import LateModule
     {modules}
-    from . import planned, planned_losses
+    from . import planned, planned_sums
     from ._methods import Tensor
     from .inplace import inplace, write_out
     from .invoke import invoke
     from .operands import Number, check_operands
+
+    if TYPE_CHECKING:
+        from . import planned_losses
+    else:
+        planned_losses = LateModule("jitgrad._tensor.planned_losses")
 
 
     {functions}

@@ -6,19 +6,22 @@ import linecache
 import os
 import sys
 import warnings
-import zlib
 from types import FrameType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
 from .._core.dtypes import TENSOR_TYPE_NAME, from_numpy
+from .._core.late import LateModule
 from . import modes
 from .node import LEAF, Node
 
 if TYPE_CHECKING:
-    from .run import Run
+    import zlib
 
+    from .run import Run
+else:
+    zlib = LateModule("zlib")
 
 PACKAGE: Final = os.path.dirname(os.path.dirname(__file__))  # frames of the library itself are of no interest
 

@@ -4,10 +4,12 @@
 to kernels. `interpret` evaluates with NumPy and is imported on its own: this package needs the standard library only.
 """
 
+from typing import TYPE_CHECKING
+
+from .._core.late import LateModule
 from . import scalar
 from .atoms import ATOMS, Atom, is_condition, stays_finite
 from .derive import derivative, derivatives
-from .emit import Body, emit_body, spelling
 from .node import (
     Expr,
     Number,
@@ -25,10 +27,14 @@ from .node import (
 )
 from .trace import trace
 
+if TYPE_CHECKING:
+    from . import emit
+else:
+    emit = LateModule("jitgrad._expr.emit")  # asked for by the first kernel
+
 __all__ = [
     "ATOMS",
     "Atom",
-    "Body",
     "Expr",
     "Number",
     "Scalar",
@@ -37,14 +43,13 @@ __all__ = [
     "derivative",
     "derivatives",
     "describe",
-    "emit_body",
+    "emit",
     "free_params",
     "free_variables",
     "is_condition",
     "lift",
     "param",
     "scalar",
-    "spelling",
     "stays_finite",
     "substitute",
     "topological",

@@ -15,7 +15,8 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 import numpy as np
 
-from .._expr import Body, Expr, emit_body, free_params, free_variables, is_condition, spelling, topological
+from .._expr import Expr, free_params, free_variables, is_condition, topological
+from .._expr.emit import Body, emit_body, spelling
 from .._expr.interpret import evaluate
 
 Array: TypeAlias = "np.ndarray[Any, Any]"

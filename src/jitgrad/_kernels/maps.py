@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .._core.late import LateModule
 from .._expr import Expr
-from .elementwise import flat_source, interpreted, spec_of, strided_source
 from .registry import Function, Kernel, header
+
+if TYPE_CHECKING:
+    from . import elementwise
+else:
+    elementwise = LateModule("jitgrad._kernels.elementwise")
 
 FLOATS = "fd"  # other dtypes are interpreted: integers wrap and check divisors, halves are computed in float32
 
@@ -17,7 +22,7 @@ FLOATS = "fd"  # other dtypes are interpreted: integers wrap and check divisors,
 def map_kernel(name: str, outputs: tuple[Expr, ...], inputs: tuple[str, ...], params: tuple[str, ...], conditions: frozenset[str], *,
                strided: bool) -> Kernel:  # fmt: skip
     """The kernel of an elementwise expression: arguments are inputs, params, outputs."""
-    write = strided_source if strided else flat_source
+    write = elementwise.strided_source if strided else elementwise.flat_source
     name = f"map_{name}"  # the kernel of tanh must not hide the function tanh that it calls
 
     def source(dtype: np.dtype[Any]) -> str:
@@ -27,9 +32,9 @@ def map_kernel(name: str, outputs: tuple[Expr, ...], inputs: tuple[str, ...], pa
         return header(name, dtype, words) + definitions(words) + text
 
     def plain(dtype: np.dtype[Any]) -> Function:
-        return interpreted(outputs, inputs, params)
+        return elementwise.interpreted(outputs, inputs, params)
 
-    return Kernel(name, spec_of(outputs, inputs, params, conditions), source, plain, compiles=FLOATS)
+    return Kernel(name, elementwise.spec_of(outputs, inputs, params, conditions), source, plain, compiles=FLOATS)
 
 
 def reserve_kernel(name: str, spec: str, kernel: Callable[[], Kernel]) -> Kernel:

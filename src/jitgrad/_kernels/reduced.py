@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from .._expr import Body, Expr, emit_body, spelling
+from .._expr import Expr, emit
 from .._expr.interpret import evaluate
 from .registry import REASSOCIATE, Function, Kernel, header
 
@@ -109,21 +109,21 @@ def _fill(template: str, **parts: str) -> str:
 
 
 def _setup(inputs: Sequence[str], params: Sequence[str]) -> str:
-    return "\n".join([*(f"p_{x} = data(in_{x})" for x in inputs), *(f"{spelling(x)} = real(s_{x})" for x in params)])
+    return "\n".join([*(f"p_{x} = data(in_{x})" for x in inputs), *(f"{emit.spelling(x)} = real(s_{x})" for x in params)])
 
 
-def _element(body: Body, loads: Sequence[str]) -> str:
+def _element(body: emit.Body, loads: Sequence[str]) -> str:
     return "\n".join([*loads, *body.statements])
 
 
 def sum_source(name: str, output: Expr, inputs: Sequence[str], params: Sequence[str]) -> tuple[str, set[str]]:
     """The kernel's text and its words. Arguments: inputs, params, divisor, out; inputs C-contiguous and of one size."""
-    body = emit_body([output])
+    body = emit.emit_body([output])
     row = _fill(
         _ROW,
         shift="\n".join(f"    b_{x} = offset(p_{x}, block * 1024)" for x in inputs),
         rest="\n".join(f"    b_{x} = offset(b_{x}, whole)" for x in inputs),
-        element=_element(body, [f"{spelling(x)} = b_{x}[k]" for x in inputs]),
+        element=_element(body, [f"{emit.spelling(x)} = b_{x}[k]" for x in inputs]),
         value=body.results[0],
     )
     arguments = ", ".join([*(f"in_{x}" for x in inputs), *(f"s_{x}" for x in params)])
@@ -133,7 +133,7 @@ def sum_source(name: str, output: Expr, inputs: Sequence[str], params: Sequence[
 
 def middle_source(name: str, output: Expr, params: Sequence[str]) -> tuple[str, set[str]]:
     """The kernel's text and its words. Arguments: x, params, outer, n, inner, divisor, work, out."""
-    body = emit_body([output])
+    body = emit.emit_body([output])
     row = _fill(
         _ROW,
         shift="    b_x = offset(base_, block * 1024)",

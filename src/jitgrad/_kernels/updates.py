@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from .._expr import Expr, emit_body, spelling
+from .._expr import Expr
+from .._expr.emit import emit_body, spelling
 from .._expr.interpret import evaluate
 from .registry import Function, Kernel, header
 

@@ -13,22 +13,20 @@ from . import (
     arithmetic,
     broadcasting,
     casts,
-    classes,
     comparisons,
     indexing,
-    losses,
     matmul,
     reductions,
     rounding,
     selection,
     shaping,
-    softmax,
     transcendental,
     views,
 )
 
 if TYPE_CHECKING:
     from . import (
+        classes,
         contractions,
         counting,
         decompositions,
@@ -39,6 +37,7 @@ if TYPE_CHECKING:
         flat_indexing,
         joining,
         linear_systems,
+        losses,
         matrix_functions,
         middles,
         normalization,
@@ -51,6 +50,7 @@ if TYPE_CHECKING:
         scatter_reductions,
         scattering,
         searching,
+        softmax,
         sorting,
         special_functions,
         splitting,
@@ -60,6 +60,7 @@ if TYPE_CHECKING:
         vector_products,
     )
 else:
+    classes = LateModule("jitgrad._ops.classes")
     contractions = LateModule("jitgrad._ops.contractions")
     counting = LateModule("jitgrad._ops.counting")
     decompositions = LateModule("jitgrad._ops.decompositions")
@@ -70,6 +71,7 @@ else:
     flat_indexing = LateModule("jitgrad._ops.flat_indexing")
     joining = LateModule("jitgrad._ops.joining")
     linear_systems = LateModule("jitgrad._ops.linear_systems")
+    losses = LateModule("jitgrad._ops.losses")
     matrix_functions = LateModule("jitgrad._ops.matrix_functions")
     middles = LateModule("jitgrad._ops.middles")
     normalization = LateModule("jitgrad._ops.normalization")
@@ -82,6 +84,7 @@ else:
     scatter_reductions = LateModule("jitgrad._ops.scatter_reductions")
     scattering = LateModule("jitgrad._ops.scattering")
     searching = LateModule("jitgrad._ops.searching")
+    softmax = LateModule("jitgrad._ops.softmax")
     sorting = LateModule("jitgrad._ops.sorting")
     special_functions = LateModule("jitgrad._ops.special_functions")
     splitting = LateModule("jitgrad._ops.splitting")

@@ -119,7 +119,7 @@ def counted(shape: Shape, dims: Shape) -> int:
     return count
 
 
-@composite(name="sum", numpy=True, planned="planned_losses")
+@composite(name="sum", numpy=True, planned="planned_sums")
 def sum_(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
     """Sum of all elements, or along `dim` (an int or several).
 
@@ -131,7 +131,7 @@ def sum_(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = 
     return sum_dims_op(input, axes_of(dim, input.ndim), check_flag("sum", keepdim), kind)
 
 
-@composite(numpy=True, planned="planned_losses")
+@composite(numpy=True, planned="planned_sums")
 def mean(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
     """Mean of all elements, or along `dim` (an int or several); NaN of nothing.
 

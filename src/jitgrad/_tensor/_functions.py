@@ -6,9 +6,10 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .._core.dtypes import dtype as Dtype
+from .._core.late import LateModule
 from .._ops import activations as ops_activations
 from .._ops import arithmetic as ops_arithmetic
 from .._ops import broadcasting as ops_broadcasting
@@ -53,11 +54,16 @@ from .._ops import statistics as ops_statistics
 from .._ops import transcendental as ops_transcendental
 from .._ops import triangular_factors as ops_triangular_factors
 from .._ops import vector_products as ops_vector_products
-from . import planned, planned_losses
+from . import planned, planned_sums
 from ._methods import Tensor
 from .inplace import inplace, write_out
 from .invoke import invoke
 from .operands import Number, check_operands
+
+if TYPE_CHECKING:
+    from . import planned_losses
+else:
+    planned_losses = LateModule("jitgrad._tensor.planned_losses")
 
 
 def abs(input: Any, *, out: Any = None) -> Any:
@@ -2690,7 +2696,7 @@ def mean(input: Tensor, dim: Any = None, keepdim: builtins.bool = False, *, dtyp
     if out is not None:
         return write_out("mean", mean, (input, dim if axis is None else axis, keepdim or keepdims,), {"dtype": dtype}, out)
     try:
-        return planned_losses.mean(input, dim if axis is None else axis, keepdim or keepdims, dtype=dtype)
+        return planned_sums.mean(input, dim if axis is None else axis, keepdim or keepdims, dtype=dtype)
     except AttributeError:
         check_operands("mean", ("input", input, 1))
         raise
@@ -3806,7 +3812,7 @@ def sum(input: Tensor, dim: Any = None, keepdim: builtins.bool = False, *, dtype
     if out is not None:
         return write_out("sum", sum, (input, dim if axis is None else axis, keepdim or keepdims,), {"dtype": dtype}, out)
     try:
-        return planned_losses.sum(input, dim if axis is None else axis, keepdim or keepdims, dtype=dtype)
+        return planned_sums.sum(input, dim if axis is None else axis, keepdim or keepdims, dtype=dtype)
     except AttributeError:
         check_operands("sum", ("input", input, 1))
         raise

@@ -58,7 +58,7 @@ from .._ops import statistics as ops_statistics
 from .._ops import transcendental as ops_transcendental
 from .._ops import triangular_factors as ops_triangular_factors
 from .._ops import vector_products as ops_vector_products
-from . import _nodes, planned, planned_losses
+from . import _nodes, planned, planned_sums
 from .base import version_of
 from .inplace import inplace, inplace_view
 from .invoke import invoke
@@ -2410,7 +2410,7 @@ class Tensor(TensorMethods, public=True):
 
         With `dtype` the input is cast first. RuntimeError for integers and bools.
         """
-        return planned_losses.mean(self, dim if axis is None else axis, keepdim or keepdims, dtype=dtype)
+        return planned_sums.mean(self, dim if axis is None else axis, keepdim or keepdims, dtype=dtype)
 
     def median(self, dim: builtins.int | None = None, keepdim: builtins.bool = False) -> Any:
         """The middle element in order, the lower of two, NaN if there is one; with `dim` a named tuple of values and indices along it.
@@ -3439,7 +3439,7 @@ class Tensor(TensorMethods, public=True):
 
         Integers and bools are summed in int64; with `dtype` the input is cast first. Node: SumBackward0, SumBackward1 along axes.
         """
-        return planned_losses.sum(self, dim if axis is None else axis, keepdim or keepdims, dtype=dtype)
+        return planned_sums.sum(self, dim if axis is None else axis, keepdim or keepdims, dtype=dtype)
 
     def sum_to_size(self, *size: Any) -> Tensor:
         """The sum along the axes in which `size` is shorter, so that it has that shape. RuntimeError unless `size` broadcasts to it."""

@@ -6,11 +6,12 @@ import copy
 import warnings
 import weakref
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .._core.hooks import RemovableHandle, warn_if_has_hooks
+from .._core.late import LateModule
 from .._core.meta import meta_of
 from .._core.shapes import Size
 from .._engine import hooks, modes, versions
@@ -23,8 +24,12 @@ from .base import AccumulateGrad, TensorBase, grad_fn_of, own_rare, settle, vers
 from .gradients import check_grad, hooks_of
 from .indexing import assign, take
 from .memory import MemoryMethods
-from .printing import tensor_str
 from .views import edge_of
+
+if TYPE_CHECKING:
+    from . import printing
+else:
+    printing = LateModule("jitgrad._tensor.printing")
 
 _NON_LEAF = ("The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. Its .grad attribute won't be populated during "
              "autograd.backward(). If you indeed want the .grad field to be populated for a non-leaf Tensor, use .retain_grad() on the "
@@ -345,7 +350,7 @@ class TensorMethods(MemoryMethods):
         except RuntimeError:  # a view whose history can't be told
             name = "Invalid"
         tangent = modes.LOCAL.level.of(self) if modes.SPECIAL and modes.LOCAL.level is not None else None
-        return tensor_str(self.array, self.meta.kind, self.requires_grad, name, tangent=None if tangent is None else f"{tangent}")
+        return printing.tensor_str(self.array, self.meta.kind, self.requires_grad, name, tangent=None if tangent is None else f"{tangent}")
 
     def __dir__(self) -> list[str]:
         return sorted({*object.__dir__(self)})

@@ -1,140 +1,33 @@
-"""Sums, means and losses of plain tensors, spelled out as `planned.py` does it for layers.
+"""Losses of plain tensors, spelled out as `planned.py` does it for layers. Loaded when the first loss is computed.
 
 Everything unusual goes to the op's face, which is the definition; `tests/tensor/test_planned_losses.py` holds the two together.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import numpy as np
 
-from .._core.meta import Meta, meta_for
+from .._core.meta import Meta
 from .._engine import modes, versions
 from .._engine.node import RELEASED, Node, next_number
 from .._kernels import losses as kernels
-from .._ops import classes, losses, reductions
-from .._ops.kinds import Dispatch
+from .._ops import classes, losses
 from .base import ODD, TensorBase, version_of, wrap
-from .nodes import AdjointCall, contiguous, second_time
+from .nodes import second_time
 from .planned import PlannedNode
+from .planned_sums import SCALARS, finished, recorded, scalar_meta
 
 empty = np.empty
-SUM, MSE, CROSS_ENTROPY, CROSS_ENTROPY_BACKWARD = (
-    reductions.SUM.index, losses.MSE.total.index, kernels.cross_entropy.index, kernels.cross_entropy_backward.index,
+MSE, CROSS_ENTROPY, CROSS_ENTROPY_BACKWARD = (
+    losses.MSE.total.index, kernels.cross_entropy.index, kernels.cross_entropy_backward.index,
 )  # fmt: skip
 MSE_BACK_X, MSE_BACK_Y, MSE_BACK_XY = (losses.MSE.reserve(needs) for needs in ((True, False), (False, True), (True, True)))
-SCALARS: dict[Meta, Meta] = {}  # a Meta to that of one number of the same dtype
 NO_WEIGHT = {np.dtype(kind): np.empty(0, kind) for kind in (np.float32, np.float64)}
 CODES = {"mean": 1, "sum": 2}
 
 
-def scalar_meta(m: Meta) -> Meta:
-    """The Meta of a 0-d tensor of the same dtype."""
-    found = SCALARS[m] = meta_for((), m.dtype)
-    return found
-
-
-def finished(out: Any, m: Meta) -> Any:
-    """A tensor around a new 0-d array, without history."""
-    t = TensorBase.kind()
-    t.array = out
-    t.meta = SCALARS.get(m) or scalar_meta(m)
-    t.fn = t.vc = t.rare = None
-    return t
-
-
-def recorded(t: Any, n: Any) -> None:
-    """Make a node, whose edges and saved values are set, a tensor's history."""
-    t.fn = n
-    n.meta = t.meta
-    n.epoch = versions.WRITES
-    n.number = next_number()
-    n.buf = n.vc = n.rare = None
-
-
-# ---------------------------------------------------------------- sum and mean of everything
-class AllNode(PlannedNode):
-    """The sum of all elements over a number: the gradient is the same everywhere."""
-
-    __slots__ = ("e0",)
-    e0: Any
-    arity = 1
-    kept: ClassVar = {}
-
-    def edges(self) -> tuple[Node | None, ...]:
-        return (self.e0,)
-
-    def call(self, grads: tuple[Any, ...], keep: bool, create_graph: bool) -> Sequence[Any]:
-        (grad,) = grads
-        if grad is None:
-            return (None,)
-        if not create_graph and not modes.followed():
-            return [wrap(self.apply(contiguous(grad.array), True))]
-        op: Any = self.op
-        return Dispatch.invoke(op.transposed, (grad,), (AdjointCall(op, (self.e0.meta,), (True,), (None,), {}, (True,)),))  # type: ignore[no-any-return]
-
-
-class SumBackward0(AllNode):
-    """Of `sum`."""
-
-    __slots__ = ()
-    op = reductions.sum_all_op
-
-    def apply(self, grad: Any, keep: bool) -> Any:
-        m = self.e0.meta
-        out = empty(m.shape, m.dtype)
-        out.fill(grad)
-        return out
-
-
-class MeanBackward0(AllNode):
-    """Of `mean`."""
-
-    __slots__ = ()
-    op = reductions.mean_all_op
-
-    def apply(self, grad: Any, keep: bool) -> Any:
-        m = self.e0.meta
-        out = empty(m.shape, m.dtype)
-        out.fill(grad / m.dtype.type(m.numel or 1))
-        return out
-
-
-def sum(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
-    """`reductions.sum_` of all elements of a plain tensor."""
-    if dim is not None or dtype is not None or keepdim or not isinstance(input, TensorBase) or input.rare is not None or modes.SPECIAL:
-        return reductions.sum_(input, dim, keepdim, dtype=dtype)
-    m = input.meta
-    out = empty((), m.dtype)
-    m.k[SUM](input.array, 1.0, out)
-    t = finished(out, m)
-    p = input.fn
-    if p is not None and (not modes.NO_GRAD or modes.grad_enabled()):
-        n = SumBackward0()
-        n.e0 = p
-        recorded(t, n)
-    return t
-
-
-def mean(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
-    """`reductions.mean` of all elements of a plain tensor."""
-    if dim is not None or dtype is not None or keepdim or not isinstance(input, TensorBase) or input.rare is not None or modes.SPECIAL:
-        return reductions.mean(input, dim, keepdim, dtype=dtype)
-    m = input.meta
-    out = empty((), m.dtype)
-    m.k[SUM](input.array, float(m.numel), out)
-    t = finished(out, m)
-    p = input.fn
-    if p is not None and (not modes.NO_GRAD or modes.grad_enabled()):
-        n = MeanBackward0()
-        n.e0 = p
-        recorded(t, n)
-    return t
-
-
-# ---------------------------------------------------------------- squared error
 class MseLossBackward0(PlannedNode):
     """The mean or sum of squared distances."""
 

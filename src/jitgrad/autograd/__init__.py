@@ -1,14 +1,12 @@
 """The public face of autograd."""
 
 import importlib
-from types import ModuleType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from .._tensor.backward import backward, grad
 from .._tensor.saved import SavedTensor
-from . import function, grad_mode
+from . import grad_mode
 from .anomaly_mode import detect_anomaly, set_detect_anomaly
-from .function import Function, NestedIOFunction
 from .grad_mode import (
     _unsafe_preserve_version_counter,
     enable_grad,
@@ -22,7 +20,8 @@ from .gradcheck import gradcheck, gradgradcheck
 from .variable import Variable
 
 if TYPE_CHECKING:
-    from . import forward_ad, functional, graph
+    from . import forward_ad, function, functional, graph
+    from .function import Function, NestedIOFunction
 
 __all__ = [
     "Function",
@@ -49,11 +48,15 @@ __all__ = [
     "set_multithreading_enabled",
 ]
 
-_LATE = ("forward_ad", "functional", "graph")  # what few programs use costs `import jitgrad` nothing
+# What not every program uses costs `import jitgrad` nothing.
+_LATE = ("forward_ad", "function", "functional", "graph")
+_LATE_NAMES = {"Function": "function", "NestedIOFunction": "function"}
 
 
-def __getattr__(name: str) -> ModuleType:
-    """Import a submodule at its first use."""
+def __getattr__(name: str) -> Any:
+    """Import a submodule, or the home of a name, at its first use."""
     if name in _LATE:
         return importlib.import_module(f"{__name__}.{name}")
+    if name in _LATE_NAMES:
+        return importlib.import_module(f"{__name__}.{_LATE_NAMES[name]}").__dict__[name]
     raise AttributeError(f"module '{__name__}' has no attribute '{name}'")

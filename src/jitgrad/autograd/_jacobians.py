@@ -155,3 +155,8 @@ def analyse(inputs: Any, output: Any, nondet_tol: float, seed: Array | None = No
     second, _, _ = rows(output, targets, unit_seeds(output) if seed is None else [seed])
     reentrant = all(a.size == 0 or not np.abs(a - b).max() > nondet_tol for a, b in zip(first, second, strict=True))
     return [wrap(jacobian) for jacobian in first], reentrant, sizes_ok, types_ok
+
+
+def differentiable(outputs: Any) -> tuple[Any, ...]:
+    """The outputs that take a gradient."""
+    return tuple(x for x in as_tuple(outputs) if x.requires_grad)

@@ -19,18 +19,19 @@ from ._jacobians import (
     analyse,
     analytical_jacobians,
     as_tuple,
+    differentiable,
     directional,
     is_float,
     numerical_jacobian,
     numerical_jacobians,
     tensors_in,
 )
-from .function import Function
 
 if TYPE_CHECKING:
-    from . import _forward_checks
+    from . import _forward_checks, _undefined_checks
 else:
     _forward_checks = LateModule("jitgrad.autograd._forward_checks")
+    _undefined_checks = LateModule("jitgrad.autograd._undefined_checks")
 
 __all__ = [
     "GradcheckError",
@@ -67,11 +68,6 @@ class Tolerance:
     def close(self, a: Any, b: Any, scale: float = 1.0) -> bool:
         """Whether the elements of two arrays agree; `scale` multiplies `atol`."""
         return bool(np.allclose(a, b, self.rtol, self.atol * scale))
-
-
-def differentiable(outputs: Any) -> Inputs:
-    """The outputs that take a gradient."""
-    return tuple(x for x in as_tuple(outputs) if x.requires_grad)
 
 
 def gradcheck(func: Callable[..., Any], inputs: Any, *, eps: float = 1e-6, atol: float = 1e-5, rtol: float = 1e-3, raise_exception: bool = True,
@@ -112,7 +108,7 @@ def gradcheck(func: Callable[..., Any], inputs: Any, *, eps: float = 1e-6, atol:
         if outputs and check_backward_ad:
             check_zero(outputs, tupled, bool(masked))
             if check_undefined_grad:
-                check_undefined(func, tupled)
+                _undefined_checks.check_undefined(func, tupled)
     except GradcheckError:
         if raise_exception:
             raise
@@ -249,43 +245,6 @@ def check_zero(outputs: Inputs, inputs: Inputs, masked: bool) -> None:
             raise GradcheckError("grad is incorrect type")
         if found.shape != x.shape:
             raise GradcheckError("grad is incorrect size")
-
-
-class _NoGradient(Function):
-    """Hands its input through and no gradient back."""
-
-    @staticmethod
-    def forward(ctx: Any, x: Any) -> Any:
-        return x.view_as(x)
-
-    @staticmethod
-    def backward(ctx: Any, grad_output: Any) -> None:
-        return None
-
-
-def check_undefined(func: Callable[..., Any], inputs: Inputs) -> None:
-    """A backward must handle outputs that no gradient comes to: all of them, and each alone."""
-    targets = list(tensors_in(inputs, True))
-    count = len(differentiable(func(*inputs)))
-    for missing in [range(count), *([k] for k in range(count) if count > 1)]:
-        outputs = [_NoGradient.apply(x) if k in missing else x for k, x in enumerate(differentiable(func(*inputs)))]
-        zeros = [wrap(np.zeros(x.array.shape, x.array.dtype)) for x in outputs]
-        try:
-            found = grad(outputs, targets, zeros, allow_unused=True)
-        except RuntimeError as error:
-            warn_undefined()
-            raise GradcheckError("Expected backward function to handle undefined output grads.") from error
-        if any(part is not None and not (part.array == 0).all() for part in found):
-            warn_undefined()
-            raise GradcheckError("Expected all input grads to be undefined or zero when all output grads are undefined or zero.")
-
-
-def warn_undefined() -> None:
-    """Tell how this check is switched off."""
-    warnings.warn("Backwards compatibility: New undefined gradient support checking feature is enabled by default, but it may break existing "
-                  'callers of this function. If this is true for you, you can call this function with "check_undefined_grad=False" to disable the '
-                  "feature",
-                  stacklevel=4)  # fmt: skip
 
 
 def check_batched(inputs: Inputs, output: Any, place: int) -> None:

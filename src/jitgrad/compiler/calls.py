@@ -6,7 +6,8 @@ import math
 import re
 from collections.abc import Sequence
 
-from .._expr import emit_body, param, substitute, var
+from .._expr import param, substitute, var
+from .._expr.emit import emit_body
 from .._kernels.tiling import in_tiles
 from .access import Place, place
 from .draw_calls import draw_lines

@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from .._expr import Body, Expr, const, emit_body, is_condition, spelling, substitute, var
+from .._expr import Expr, const, is_condition, substitute, var
+from .._expr.emit import Body, emit_body, spelling
 from .access import Place, compose, place
 from .operations import Map, Unsupported, View
 from .schedule import Group, Space

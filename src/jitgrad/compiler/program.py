@@ -8,7 +8,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from .._expr import emit_body, param, substitute
+from .._expr import param, substitute
+from .._expr.emit import emit_body
 from .._kernels import language, opaque
 from .._kernels.elementwise import is_foreign
 from .emit import INDENT, Writer
