@@ -632,24 +632,6 @@ from ._tensor.memory import (
     resolve_conj as resolve_conj,
     resolve_neg as resolve_neg,
 )
-from ._tensor.random import (
-    Generator as Generator,
-    default_generator as default_generator,
-    fork_rng as fork_rng,
-    get_rng_state as get_rng_state,
-    initial_seed as initial_seed,
-    manual_seed as manual_seed,
-    normal as normal,
-    rand as rand,
-    rand_like as rand_like,
-    randint as randint,
-    randint_like as randint_like,
-    randn as randn,
-    randn_like as randn_like,
-    randperm as randperm,
-    seed as seed,
-    set_rng_state as set_rng_state,
-)
 from ._tensor.writes import (
     resize_as_ as resize_as_,
 )
@@ -670,6 +652,24 @@ from .autograd.grad_mode import (
 
 if TYPE_CHECKING:
     from . import linalg as linalg, nn as nn, optim as optim, random as random, special as special, utils as utils
+    from ._tensor.random import (
+        Generator as Generator,
+        default_generator as default_generator,
+        fork_rng as fork_rng,
+        get_rng_state as get_rng_state,
+        initial_seed as initial_seed,
+        manual_seed as manual_seed,
+        normal as normal,
+        rand as rand,
+        rand_like as rand_like,
+        randint as randint,
+        randint_like as randint_like,
+        randn as randn,
+        randn_like as randn_like,
+        randperm as randperm,
+        seed as seed,
+        set_rng_state as set_rng_state,
+    )
     from ._tensor.inquiry import (
         can_cast as can_cast,
         detach as detach,
@@ -843,6 +843,27 @@ _LATE_NAMES = {
             "view_copy",
         ),
         "_tensor.view_copies",
+    ),
+    **dict.fromkeys(
+        (
+            "Generator",
+            "default_generator",
+            "fork_rng",
+            "get_rng_state",
+            "initial_seed",
+            "manual_seed",
+            "normal",
+            "rand",
+            "rand_like",
+            "randint",
+            "randint_like",
+            "randn",
+            "randn_like",
+            "randperm",
+            "seed",
+            "set_rng_state",
+        ),
+        "_tensor.random",
     ),
 }
 
