@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import threading
 import warnings
 import weakref
+from _thread import allocate_lock
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from types import TracebackType
@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 Hook = TypeVar("Hook", bound=Callable[..., Any])
 
-_NUMBERING = threading.Lock()
+_NUMBERING = allocate_lock()
 
 
 class RemovableHandle:

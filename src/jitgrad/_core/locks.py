@@ -1,15 +1,15 @@
-"""Locks that survive a fork."""
+"""Locks that survive a fork. They come from `_thread`, as here and elsewhere in what `import jitgrad` loads: `threading` takes 0.6 ms."""
 
 from __future__ import annotations
 
 import os
-import threading
+from _thread import RLock
 from typing import Any, Final
 
 
 def forking_lock() -> Any:
     """A reentrant lock; a fork waits until no other thread holds it, so that a child never finds it locked for good."""
-    lock = threading.RLock()
+    lock = RLock()
     hold_at_forks(lock)
     return lock
 

@@ -6,7 +6,7 @@ A node without any has None in its slot `rare`; that identity test is all the co
 from __future__ import annotations
 
 import os
-import threading
+from _thread import RLock
 from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any, Final
@@ -51,7 +51,7 @@ class NodeExtras:
         if self._guard[0] != process:
             with _GUARDING:
                 if self._guard[0] != process:
-                    self._guard = process, threading.RLock()
+                    self._guard = process, RLock()
         return self._guard[1]
 
 

@@ -9,7 +9,7 @@ safe: an array that a node returns owns its memory, and may be written to when n
 
 from __future__ import annotations
 
-import threading
+from _thread import allocate_lock
 from heapq import heappop, heappush
 from sys import getrefcount
 from typing import Any, Final
@@ -23,7 +23,7 @@ from .node import ACCUMULATE, LEAF, TOKEN, Node, Undefined, target
 
 Pending = tuple[Node, int, Any]  # node, output number, gradient (an array, or None)
 ENTERED: modes.UserRun | None = None
-RUN: Final = threading.Lock()  # buffers sit on the nodes, so one accelerated run at a time; others take the full engine
+RUN: Final = allocate_lock()  # buffers sit on the nodes, so one accelerated run at a time; others take the full engine
 
 
 def _alone() -> tuple[int, int, int]:

@@ -7,13 +7,13 @@
 
 from __future__ import annotations
 
-import threading
+from _thread import _local, allocate_lock
 from typing import Any
 
 NO_GRAD: list[None] = []  # a list, because append and pop are atomic and cost a third of a count under a lock
 SPECIAL = 0
 RUNNING: list[None] = []  # an entry per full run in progress: the accelerated one then stands back
-_GUARD = threading.Lock()
+_GUARD = allocate_lock()
 
 
 class UserRun:
@@ -30,7 +30,7 @@ class UserRun:
         self.grad, self.saved_hooks, self.after_all = grad, saved_hooks, after_all
 
 
-class _Local(threading.local):
+class _Local(_local):
     """What a thread starts with."""
 
     grad = True

@@ -6,11 +6,16 @@ a thread about a thousand.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
+from .._core.late import LateModule
 from . import modes
+
+if TYPE_CHECKING:
+    import threading
+else:
+    threading = LateModule("threading")
 
 LEVELS: Final = 16
 

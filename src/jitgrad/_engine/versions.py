@@ -8,7 +8,7 @@ own saved values tell whether they were hit, and their history how often since.
 
 from __future__ import annotations
 
-import threading
+from _thread import allocate_lock
 from collections import deque
 from collections.abc import Iterable
 from typing import Any, Final
@@ -16,7 +16,7 @@ from typing import Any, Final
 from .._core.locks import forking_lock
 
 WRITES = 0
-_GUARD: Final = threading.Lock()
+_GUARD: Final = allocate_lock()
 MAKING: Final = forking_lock()  # held while a tensor gets its counter
 _HISTORY: Final = (
     64  # writes a counter remembers; older ones only make the "expected version" of a message a lower bound
