@@ -7,7 +7,6 @@
 tensor(6.)
 """
 
-import importlib
 import sys
 from math import e as e, inf as inf, nan as nan, pi as pi
 from typing import TYPE_CHECKING, Any
@@ -44,6 +43,7 @@ from ._core.dtypes import (  # noqa: F401  (three go by names that Python has to
     short as short,
     uint8 as uint8,
 )
+from ._core.late import late_attribute as _late_attribute
 from ._core.shapes import (
     Size as Size,
 )
@@ -870,13 +870,7 @@ _LATE_NAMES = {
 
 def __getattr__(name: str) -> Any:
     """Import a subpackage, or the home of a name, at its first use."""
-    if name in _LATE:
-        return importlib.import_module(f"{__name__}.{name}")
-    if name in _LATE_NAMES:
-        value = importlib.import_module(f"{__name__}.{_LATE_NAMES[name]}").__dict__[name]
-        sys.modules[__name__].__dict__[name] = value  # from now on it is found without this function
-        return value
-    raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
+    return _late_attribute(__name__, name, _LATE_NAMES, _LATE)
 
 
 def __dir__() -> list[str]:

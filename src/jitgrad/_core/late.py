@@ -1,8 +1,10 @@
-"""Modules that load at the first use of one of their names."""
+"""Modules that load at the first use of one of their names, and names that bring their module."""
 
 from __future__ import annotations
 
 import importlib
+import sys
+from collections.abc import Collection, Mapping
 from typing import Any
 
 
@@ -24,3 +26,22 @@ class LateModule:
         module = importlib.import_module(self.module_name)
         value = self.__dict__[name] = getattr(module, name)
         return value
+
+
+def late_attribute(module: str, name: str, homes: Mapping[str, str], submodules: Collection[str] = ()) -> Any:
+    """What the `__getattr__` of `module` gives: a submodule, or a name from its home, imported now and found without this from now on.
+
+    `homes` has the module of each name, relative to the package of `module`. Raises AttributeError for all other names.
+
+    >>> import jitgrad.autograd
+    >>> late_attribute("jitgrad.autograd", "Function", {"Function": "function"}).__name__
+    'Function'
+    """
+    namespace = sys.modules[module].__dict__
+    package = namespace["__package__"]
+    if name in submodules:
+        return importlib.import_module(f".{name}", package)
+    if name not in homes:
+        raise AttributeError(f"module '{module}' has no attribute '{name}'")
+    value = namespace[name] = importlib.import_module(f".{homes[name]}", package).__dict__[name]
+    return value

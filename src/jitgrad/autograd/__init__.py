@@ -1,8 +1,8 @@
 """The public face of autograd."""
 
-import importlib
 from typing import TYPE_CHECKING, Any
 
+from .._core.late import late_attribute as _late_attribute
 from .._tensor.backward import backward, grad
 from .._tensor.saved import SavedTensor
 from . import grad_mode
@@ -55,8 +55,4 @@ _LATE_NAMES = {"Function": "function", "NestedIOFunction": "function"}
 
 def __getattr__(name: str) -> Any:
     """Import a submodule, or the home of a name, at its first use."""
-    if name in _LATE:
-        return importlib.import_module(f"{__name__}.{name}")
-    if name in _LATE_NAMES:
-        return importlib.import_module(f"{__name__}.{_LATE_NAMES[name]}").__dict__[name]
-    raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
+    return _late_attribute(__name__, name, _LATE_NAMES, _LATE)

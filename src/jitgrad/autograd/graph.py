@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import importlib
 import sys
 import threading
 import weakref
@@ -12,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from .._core.hooks import RemovableHandle
+from .._core.late import late_attribute
 from .._engine import modes, node as nodes
 from .._engine.node import target
 from .._tensor.base import TensorBase
@@ -46,19 +46,17 @@ __all__ = [
 
 # Beyond torch: imported when first asked for.
 _LATE = {
-    "draw": "draw",
-    "save_compressed": "storage",
-    "save_on_disk": "storage",
-    "saved_memory": "memory",
-    "trace_backward": "trace",
+    "draw": "_graph.draw",
+    "save_compressed": "_graph.storage",
+    "save_on_disk": "_graph.storage",
+    "saved_memory": "_graph.memory",
+    "trace_backward": "_graph.trace",
 }
 
 
 def __getattr__(name: str) -> Any:
     """Import one of the tools at its first use."""
-    if name not in _LATE:
-        raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
-    return importlib.import_module(f"{__package__}._graph.{_LATE[name]}").__dict__[name]
+    return late_attribute(__name__, name, _LATE)
 
 
 def __dir__() -> list[str]:
