@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import re
 import threading
 import warnings
@@ -68,8 +69,8 @@ class Compiled:
         self.calls = 0
         self.lock = threading.Lock()
         self.pending: threading.Thread | None = None
-        self.besides = 0  # calls of other threads that run eagerly at the moment
-        self.disturbed = False  # whether there was one during the trace
+        self.beside_now: set[object] = set()  # calls that run eagerly at the moment, of whatever thread
+        self.beside_ever = itertools.count()
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call the program of the version used last, if it fits; see `find`."""
@@ -107,12 +108,16 @@ class Compiled:
     def trace(self, args: Any, kwargs: Any, tensors: list[Any], spec: Any) -> Any:
         """Run the function with the tracer looking on, and compile what it saw."""
         signature = self.signature(tensors, spec)
-        if signature in self.eager or modes.SPECIAL or not modes.grad_enabled():
-            return self.function(*args, **kwargs)
-        if (self.pending is not None and self.pending.is_alive()) or not self.lock.acquire(blocking=False):
+        if (
+            signature in self.eager
+            or modes.SPECIAL
+            or not modes.grad_enabled()
+            or (self.pending is not None and self.pending.is_alive())
+            or not self.lock.acquire(blocking=False)
+        ):
             return self.beside(args, kwargs)
         try:
-            self.disturbed = self.besides > 0
+            before, disturbed = next(self.beside_ever), bool(self.beside_now)
             if self.latest is not None:
                 self.retraces.append(why_not(self.latest, tensors, spec) if len(tensors) == self.latest.argument_count else "other arguments")
             guards = Guards(self.function)
@@ -136,20 +141,22 @@ class Compiled:
                     why = str(unsupported)
                 except Exception as error:  # a fault of the compiler must not be one of the program
                     why = f"the compiler failed with {type(error).__name__}: {error}"
-            if why and not self.disturbed:  # else what another thread wrote may be the reason: the next call will tell
+            disturbed |= next(self.beside_ever) != before + 1
+            if why and not disturbed:  # else what another thread wrote may be the reason: the next call will tell
                 self.give_up(signature, why)
             return result
         finally:
             self.lock.release()
 
     def beside(self, args: Any, kwargs: Any) -> Any:
-        """A call while another thread traces or compiles."""
-        self.disturbed = True
-        self.besides += 1
+        """A call that is no program, maybe while another thread traces, which has to know of it."""
+        mark = object()
+        self.beside_now.add(mark)  # before the count: a trace reads them in the other order, and misses no call
+        next(self.beside_ever)
         try:
             return self.function(*args, **kwargs)
         finally:
-            self.besides -= 1
+            self.beside_now.discard(mark)
 
     def again(self, args: Any, kwargs: Any) -> Callable[..., Any]:
         """The function of the tensors alone, everything else as in this call."""
