@@ -88,6 +88,15 @@ def meta_of(array: np.ndarray[Any, Any]) -> Meta:
     return _METAS.get(key) or meta_for(*key)
 
 
+def plain_meta(array: np.ndarray[Any, Any]) -> Meta | None:
+    """The Meta of an array that a tensor may use as it is: aligned, writable, C-contiguous, float32 or float64 and met before; else None."""
+    if array.flags.carray:
+        meta = _METAS.get((array.shape, array.dtype, True))
+        if meta is not None and meta.plain and meta.dtype is array.dtype:
+            return meta
+    return None
+
+
 def is_dense(array: np.ndarray[Any, Any]) -> bool:
     """Whether an array's elements fill their memory, each in a place of its own, in whatever order of the axes."""
     if array.flags.forc:

@@ -225,6 +225,15 @@ def wrap(array: np.ndarray[Any, Any], fn: Any = None) -> Any:
     return tensor
 
 
+def around(array: np.ndarray[Any, Any], meta: Meta) -> Any:
+    """A tensor around an array whose Meta is known to be plain; nobody else refers to it, so no mode has to know of it."""
+    tensor = TensorBase.kind()
+    tensor.array = array
+    tensor.meta = meta
+    tensor.fn = tensor.vc = tensor.rare = None
+    return tensor
+
+
 class AccumulateGrad(Node):
     """The node at a leaf: adds what arrives to `.grad`, which it holds. The leaf owns its node; the node knows its leaf weakly."""
 
@@ -272,7 +281,7 @@ class AccumulateGrad(Node):
             if not meta.plain:
                 self.grad = self.laid_out(grad)
                 return
-            self.grad = t = TensorBase.kind()
+            self.grad = t = TensorBase.kind()  # `around`, spelled out
             t.array = grad if alone else grad.copy()
             t.meta = meta
             t.vc = t.fn = t.rare = None

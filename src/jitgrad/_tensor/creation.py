@@ -11,9 +11,10 @@ import numpy as np
 from .._core.devices import check_device, check_place
 from .._core.dtypes import bool_, default_dtype, dtype as Dtype, from_numpy as from_native, int64, scalar_dtype
 from .._core.errors import argument_error, bracketed
+from .._core.meta import plain_meta
 from .._core.shapes import parse_shape
 from .._engine import modes
-from .base import TensorBase, own_rare, settle, wrap
+from .base import TensorBase, around, own_rare, settle, wrap
 from .convert import (
     check_fits,
     check_shareable,
@@ -59,6 +60,8 @@ def tensor(
 
 def from_numpy(ndarray: Array) -> Tensor:
     """A tensor over the same memory. TypeError or ValueError for arrays a tensor can't use as they are."""
+    if type(ndarray) is np.ndarray and not modes.SPECIAL and (meta := plain_meta(ndarray)) is not None:
+        return around(ndarray, meta)
     return leaf(check_shareable(ndarray))
 
 

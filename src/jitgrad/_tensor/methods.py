@@ -20,7 +20,7 @@ from .._engine.node import LEAF, target
 from .._engine.shown import show
 from .._ops.views import memory_of, window
 from . import backward as runs
-from .base import AccumulateGrad, TensorBase, grad_fn_of, own_rare, settle, version_of, wrap
+from .base import AccumulateGrad, TensorBase, around, grad_fn_of, own_rare, settle, version_of, wrap
 from .gradients import check_grad, hooks_of
 from .indexing import assign, take
 from .memory import MemoryMethods
@@ -173,14 +173,18 @@ class TensorMethods(MemoryMethods):
     # ---- the same memory, another history
     def detach(self) -> Any:
         """A tensor over the same memory that takes no gradient; writes to one are seen, and counted, by the other."""
-        observe(self, "")
-        result = wrap(self.array)
-        if self.rare is not None and self.rare.inference:
-            own_rare(result).inference = True
+        fn = self.fn
+        if self.rare is None and not modes.SPECIAL:
+            result = around(self.array, self.meta)
         else:
-            result.vc = version_of(self)
-            if self.fn is not None and self.fn.number != LEAF:
-                result.vc.computed = True
+            observe(self, "")
+            result = wrap(self.array)
+            if self.rare is not None and self.rare.inference:
+                own_rare(result).inference = True
+                return result
+        result.vc = self.vc or version_of(self)
+        if fn is not None and fn.number != LEAF:
+            result.vc.computed = True
         return result
 
     def detach_(self) -> Any:
@@ -239,10 +243,13 @@ class TensorMethods(MemoryMethods):
 
     def numpy(self, *, force: bool = False) -> np.ndarray[Any, Any]:
         """The elements as a NumPy array over the same memory. RuntimeError if the tensor takes gradients, unless forced or under `no_grad`."""
+        counter = self.vc
+        if self.fn is None and self.rare is None and not modes.SPECIAL and (counter is None or not counter.computed):
+            return self.array
         if self.requires_grad and not force and modes.grad_enabled():
             raise RuntimeError("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.")
         observe(self, "numpy()")
-        if (self.vc is not None and self.vc.computed) or (self.fn is not None and self.fn.number != LEAF):
+        if (counter is not None and counter.computed) or (self.fn is not None and self.fn.number != LEAF):
             return show(self.array, version_of(self))
         return self.array
 

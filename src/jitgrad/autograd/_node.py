@@ -14,23 +14,12 @@ import numpy as np
 from .._core.meta import Meta
 from .._engine import fast, modes, versions
 from .._engine.node import LEAF, RELEASED, TOKEN, Node, Undefined
-from .._tensor.base import TensorBase, wrap
+from .._tensor.base import TensorBase, around, wrap
 from .._tensor.nodes import contiguous, fit_array
 from ._context import FunctionCtx
 from ._refusals import with_guards
 
 __all__ = ["BackwardCFunction"]
-
-
-def around(array: Any, like: Any) -> Any:
-    """A tensor around a gradient that the engine has fitted to an output."""
-    if not like.plain:
-        return wrap(array)
-    t = TensorBase.kind()
-    t.array = array
-    t.meta = like
-    t.fn = t.vc = t.rare = None
-    return t
 
 
 class BackwardCFunction(Node):
@@ -103,10 +92,12 @@ class BackwardCFunction(Node):
         if keep is not True and keep is not False:
             return self._forward_cls.backward(self.ctx, grad, *(() if keep is None else (keep, *more)))
         if grad is TOKEN:
-            grads = [None if array is None else around(array, like) for array, like in zip(self.gathered, self.likes, strict=True)]
-            self.gathered = [None] * self.outputs
+            grads, self.gathered = self.gathered, [None] * self.outputs
+            for place, like in enumerate(self.likes):
+                if like is not None and grads[place] is not None:
+                    grads[place] = around(grads[place], like) if like.plain else wrap(grads[place])
         elif self.meta.plain:
-            t = TensorBase.kind()
+            t = TensorBase.kind()  # `around`, spelled out
             t.array = grad
             t.meta = self.meta
             t.fn = t.vc = t.rare = None
@@ -178,7 +169,8 @@ class BackwardCFunction(Node):
         """Zeros where no gradient came to an output that is a tensor."""
         for place, like in enumerate(self.likes):
             if grads[place] is None and like is not None:
-                grads[place] = wrap(np.zeros(like.shape, like.dtype))
+                zeros = np.zeros(like.shape, like.dtype)
+                grads[place] = around(zeros, like) if like.plain else wrap(zeros)
 
     def chosen(self, results: tuple[Any, ...]) -> list[Any]:
         """The results of the tensor arguments; RuntimeError where they are not what `forward` took."""

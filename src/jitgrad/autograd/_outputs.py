@@ -104,12 +104,18 @@ def check_returned(dirty: tuple[Any, ...], outputs: tuple[Any, ...]) -> None:
 
 def link_new(node: Any, inputs: tuple[Any, ...], outputs: tuple[Any, ...]) -> bool:
     """Make `node` the history of outputs that are all new float32 or float64 tensors; where one is not, leave it to `link_all`, and say so."""
+    likes = []
     for x in outputs:
-        if not isinstance(x, TensorBase) or x.rare is not None or x.fn is not None or among(x, inputs):
+        if not isinstance(x, TensorBase) or x.rare is not None or x.fn is not None:
             return False
+        for other in inputs:
+            if other is x:
+                return False
+        likes.append(x.meta)
     count = node.outputs = len(outputs)
     node.gathered = [None] * count
-    node.likes = [x.meta for x in outputs]
+    node.likes = likes
+    node.meta = likes[0] if likes else None
     for index, x in enumerate(outputs):
         x.fn = edge = node if count == 1 else Port(node, index, x.meta)
         edge.vc = x.vc

@@ -237,9 +237,17 @@ class Function(metaclass=FunctionMeta):
     def _finish(cls, node: BackwardCFunction, ctx: FunctionCtx, args: tuple[Any, ...], output: Any) -> Any:
         outputs = output if type(output) is tuple else (output,)
         node.vc = None
-        node.meta = next((x.meta for x in outputs if isinstance(x, TensorBase)), None)  # type: ignore[assignment]
         special = ctx.dirty_tensors is not None or ctx.non_differentiable is not None or ctx._is_pure_view
-        done = outputs if not special and link_new(node, args, outputs) else link_all(node, ctx, args, outputs)
+        if not special and link_new(node, args, outputs):
+            if ctx.to_save is not None:
+                ctx._keep(node)
+            for x in outputs:
+                if getrefcount(x) > ALONE + 1:  # the tuple refers to it, too
+                    ctx._hide_outputs(outputs, node)
+                    break
+            return output
+        node.meta = next((x.meta for x in outputs if isinstance(x, TensorBase)), None)  # type: ignore[assignment]
+        done = link_all(node, ctx, args, outputs)
         if ctx.to_save is not None:
             ctx._keep(node)
         ctx._hide_outputs(done, node)
