@@ -700,6 +700,7 @@ newaxis = None
 
 # Imported when first asked for, so that `import jitgrad` stays cheap: subpackages, and names that live in one.
 _LATE = (
+    "_C",
     "backends",
     "cuda",
     "func",

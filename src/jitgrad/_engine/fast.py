@@ -85,14 +85,14 @@ class Stop(Node):
 STOP: Final = Stop()
 
 
-def enter() -> None:
+def enter(keep: bool) -> None:
     """Before the first call of user code: switch recording off until the end of the run, which is the thread's run from now on.
 
     Called by nodes, and only where `modes.LOCAL.run` is None.
     """
     global ENTERED
     local = modes.LOCAL
-    ENTERED = local.run = modes.UserRun(modes.set_grad(False), local.saved_hooks, [])
+    ENTERED = local.run = modes.UserRun(modes.set_grad(False), local.saved_hooks, [], keep)
 
 
 def leave() -> None:

@@ -19,15 +19,16 @@ _GUARD = allocate_lock()
 class UserRun:
     """The thread's run while an accelerated one calls code of the user, with recording off; or while a node is called by itself.
 
-    `grad` and `saved_hooks` are the thread's modes before, `after_all` functions to call at the end, None where there is none.
+    `grad` and `saved_hooks` are the thread's modes before, `after_all` functions to call at the end, None where there is none,
+    `keep` whether the graph is kept.
     """
 
-    __slots__ = ("__weakref__", "after_all", "grad", "saved_hooks")
+    __slots__ = ("__weakref__", "after_all", "grad", "keep", "saved_hooks")
     needed = None
     current = None
 
-    def __init__(self, grad: bool, saved_hooks: tuple[Any, ...], after_all: list[Any] | None) -> None:
-        self.grad, self.saved_hooks, self.after_all = grad, saved_hooks, after_all
+    def __init__(self, grad: bool, saved_hooks: tuple[Any, ...], after_all: list[Any] | None, keep: bool) -> None:
+        self.grad, self.saved_hooks, self.after_all, self.keep = grad, saved_hooks, after_all, keep
 
 
 class _Local(_local):

@@ -131,7 +131,7 @@ class Node:
             if grad is not None and not isinstance(getattr(grad, "meta", None), Meta):
                 raise TypeError(f"argument {place} is not a Variable")
         local = modes.LOCAL
-        outer, local.run = local.run, modes.UserRun(local.grad, local.saved_hooks, None)
+        outer, local.run = local.run, modes.UserRun(local.grad, local.saved_hooks, None, True)
         try:
             results = tuple(self.call(grads, True, local.grad))
         finally:

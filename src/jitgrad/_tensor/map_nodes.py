@@ -38,7 +38,7 @@ class MapNode(Recorded):
         if not self.same:
             return super().apply(grad, keep)
         if type(self._saved) is PackedValues and modes.LOCAL.run is None:
-            fast.enter()  # hooks run in the mode of the backward
+            fast.enter(keep)  # hooks run in the mode of the backward
         done = self.direct(grad)
         if not keep:
             self.release()

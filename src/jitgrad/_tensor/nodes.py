@@ -175,7 +175,7 @@ class Recorded(Fields, Node):
 
     def apply(self, grad: Any, keep: bool) -> list[Any]:
         if type(self._saved) is PackedValues and modes.LOCAL.run is None:
-            fast.enter()  # hooks run in the mode of the backward
+            fast.enter(keep)  # hooks run in the mode of the backward
         grads = self._collect(grad)
         grad = None
         results = self.pull(grads)

@@ -107,7 +107,7 @@ class BackwardCFunction(Node):
             grads = [wrap(grad)]
         grad = None
         if modes.LOCAL.run is None:
-            fast.enter()
+            fast.enter(keep)
         results = self.backward(grads)
         if not keep:
             self.ctx._kept = RELEASED

@@ -25,11 +25,11 @@ __all__ = ["Error", "note_inputs", "once_differentiable", "stores_attributes", "
 
 
 class Error(Node):
-    """A history that refuses to be run. `edges` lead to all that the values depend on; `given` are the values a backward returned together."""
+    """A history that refuses to be run. `edges` lead to all that the values depend on; `given` are what a backward returned together, or None."""
 
     __slots__ = ("_edges", "given", "text")
     _edges: tuple[Node | None, ...]
-    given: Sequence[Any]
+    given: Sequence[Any] | None
     text: str
 
     def edges(self) -> tuple[Node | None, ...]:
@@ -37,7 +37,9 @@ class Error(Node):
 
     @property
     def next_functions(self) -> tuple[tuple[Node | None, int], ...]:
-        """As torch shows them: a leaf in place of each value."""
+        """As torch shows them: a leaf in place of each value that a backward returned."""
+        if self.given is None:
+            return super().next_functions
         return tuple((AccumulateGrad(x) if isinstance(x, TensorBase) else None, 0) for x in self.given)
 
     def apply(self, grad: Any, keep: bool) -> Any:
@@ -47,7 +49,7 @@ class Error(Node):
         return self.apply(None, keep)
 
 
-def refusing(tensor: Any, edges: tuple[Node | None, ...], text: str, given: Sequence[Any]) -> Any:
+def refusing(tensor: Any, edges: tuple[Node | None, ...], text: str, given: Sequence[Any] | None) -> Any:
     """The same values with a history that refuses."""
     result = wrap(tensor.array)
     node = result.fn = Error()
