@@ -701,6 +701,7 @@ newaxis = None
 # Imported when first asked for, so that `import jitgrad` stays cheap: subpackages, and names that live in one.
 _LATE = (
     "_C",
+    "accelerator",
     "backends",
     "cuda",
     "func",

@@ -1,12 +1,13 @@
-"""`torch._C._autograd`: saved tensors made by hand, the saved-tensor hooks as functions, what a backward that runs was asked for."""
+"""`torch._C._autograd`: saved tensors made by hand, the saved-tensor hooks as functions, version counters by number."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from .._engine import modes
 from .._engine.node import next_number
+from .._tensor.base import version_of
 from .._tensor.saved import (
     Packed,
     SavedTensor,
@@ -27,6 +28,7 @@ __all__ = [
     "_saved_tensors_hooks_get_disabled_error_message",
     "_saved_tensors_hooks_is_enabled",
     "_top_saved_tensors_default_hooks",
+    "_unsafe_set_version_counter",
 ]
 
 
@@ -94,3 +96,14 @@ def _get_current_graph_task_keep_graph() -> bool:
 def _get_sequence_nr() -> int:
     """The number that the next recorded op gets."""
     return -next_number() - 1
+
+
+def _unsafe_set_version_counter(tensors: Sequence[Any], versions: Sequence[int]) -> None:
+    """Say how often each of several tensors was written to; what was saved at a version that is set again counts as unchanged.
+
+    RuntimeError for a number below 0.
+    """
+    for tensor, version in zip(tensors, versions, strict=True):
+        if version < 0:
+            raise RuntimeError(f"Cannot set a version_counter to a value below 0: {version}")
+        version_of(tensor).set(version)

@@ -38,6 +38,7 @@ class _Local(_local):
     inference = False
     multithreading = True
     anomaly: Any = None  # set on the class: one for all threads
+    warn_always = False  # likewise; whether to say again what is otherwise said once in a process
     depth = 0  # backwards on this thread's stack
     run: Any = None  # the backward that runs in this thread
     tracer: Any = None  # what records this thread's calls for the compiler
@@ -101,6 +102,11 @@ def set_anomaly(settings: Any) -> None:
     """Switch anomaly mode, in all threads as in torch: its settings, or None."""
     enter_special((settings is not None) - (LOCAL.anomaly is not None))
     _Local.anomaly = settings
+
+
+def set_warn_always(on: bool) -> None:
+    """Say always, or once in a process, what needs to be said once; in all threads."""
+    _Local.warn_always = on
 
 
 def set_saved_hooks(hooks: tuple[Any, ...]) -> None:

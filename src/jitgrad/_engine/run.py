@@ -63,6 +63,7 @@ class Run:
         self.waiting: dict[Node, int] = {}  # how many edges to a node have not delivered yet
         self.gathered: dict[Node, list[Any]] = {}  # the sums that came in, one per output
         self.ready: list[tuple[int, Node]] = []
+        self.roots: list[Node] = []  # where the run starts
         self.needed: set[Node] | None = None  # None: all nodes
         self.wanted: set[Node] = set()  # the nodes whose gradients are captured
         self.after_all: list[Any] = []  # functions to call at the end
@@ -72,7 +73,7 @@ class Run:
     def __call__(self, seeds: Iterable[Seed]) -> dict[int, Any]:
         """Run from the given gradients of outputs; returns the captured ones by place."""
         seeds = list(seeds)
-        roots = list(dict.fromkeys(node for node, _, _ in seeds))
+        roots = self.roots = list(dict.fromkeys(node for node, _, _ in seeds))
         self.count(roots)
         local = modes.LOCAL
         outer, local.run = local.run, self
@@ -163,13 +164,15 @@ class Run:
                 self.capture(node, grads)
             if not runs:
                 return
+        seen: tuple[Any, ...] = ()  # what torch tells of the gradients to hooks that the node's own call puts on it
         if rare is not None:
             grads = call_before(rare, call_tensor_hooks(rare, grads))
+            seen = grads if rare.after else ()
         results = self.run_leaf(node, grads) if node.number == LEAF else validate(node, node.call(grads, self.keep, self.create_graph))
         if self.needed is not None:
             results = self.only_needed(node, results)
-        if rare is not None:
-            results = call_after(rare, results, grads)
+        if node.rare is not None:
+            results = call_after(node.rare, results, seen)
         if not self.keep:
             node.release()
         if self.watch is not None:

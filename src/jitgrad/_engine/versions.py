@@ -50,6 +50,15 @@ class Version:
             self.history.clear()
             self.history.extend(state[2])
 
+    def set(self, count: int) -> None:
+        """Say how many writes there were: the last ones are forgotten, or unknown ones added."""
+        while self.count < count:
+            bump(self)
+        with _GUARD:
+            for _ in range(min(self.count - count, len(self.history))):
+                self.history.pop()
+            self.count, self.last = count, self.history[-1] if self.history else 0
+
 
 def bump(version: Version) -> None:
     """Count one write."""

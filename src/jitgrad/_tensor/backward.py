@@ -103,9 +103,9 @@ def accelerated(root: Node, grad: Any, keep: bool) -> bool:
 
 
 def warn_of_circle() -> None:
-    """Once in a process: leaf, gradient and graph keep each other alive."""
+    """Once in a process, unless `set_warn_always` says otherwise: leaf, gradient and graph keep each other alive."""
     global _WARNED
-    if not _WARNED:
+    if not _WARNED or modes.LOCAL.warn_always:
         _WARNED = True
         warnings.warn("Using backward() with create_graph=True will create a reference cycle between the parameter and its gradient which can "
                       "cause a memory leak. We recommend using autograd.grad when creating the graph to avoid this. If you have to use this "

@@ -346,3 +346,25 @@ def grad_fn_of(tensor: Any) -> Any:
     """The node that made a tensor, or None for a leaf."""
     fn = tensor.fn
     return None if fn is None or fn.number == LEAF else target(fn)[0].shown()
+
+
+class Replaced(AccumulateGrad):
+    """The node of a leaf until the leaf was given other memory by `set_`: what arrives still goes to the leaf's `.grad`."""
+
+    __slots__ = ()
+
+    def accept(self, grad: np.ndarray[Any, Any], alone: bool) -> None:
+        self.variable.fn.accept(grad, alone)
+
+    def accept_tensor(self, grad: Any, create_graph: bool, alone: bool = False) -> None:
+        self.variable.fn.accept_tensor(grad, create_graph, alone)
+
+
+def renew_leaf(tensor: Any) -> None:
+    """Give a leaf that takes a gradient a new node: graphs made so far lead to the old one, as in torch after `set_`."""
+    old = tensor.fn
+    if type(old) is AccumulateGrad:
+        new = tensor.fn = AccumulateGrad(tensor)
+        new.grad, new.rare, new.vc = old.grad, old.rare, old.vc
+        old.grad = None
+        old.__class__ = Replaced

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from .._core.devices import CPU, check_device, device as Device
 from .._core.dtypes import FROM_TENSOR_TYPE_NAME, set_default_dtype
+from .._engine import modes
 from .base import TensorBase
 
 _MODES: Final = ("default", "warn", "error")
@@ -17,7 +18,6 @@ class Switches:
 
     deterministic = False
     warn_only = False
-    warn_always = False
     precision = "highest"
     interop_threads = 1
 
@@ -93,13 +93,13 @@ def get_deterministic_debug_mode() -> int:
 
 
 def set_warn_always(b: bool, /) -> None:
-    """Remember the wish: Python's `warnings` decide how often a warning is shown."""
-    Switches.warn_always = bool(b)
+    """Warn always of what is otherwise warned of once in a process. How often it is shown is left to Python's `warnings`."""
+    modes.set_warn_always(bool(b))
 
 
 def is_warn_always_enabled() -> bool:
     """What `set_warn_always` was last told."""
-    return Switches.warn_always
+    return modes.LOCAL.warn_always
 
 
 def set_flush_denormal(mode: bool) -> bool:

@@ -153,7 +153,10 @@ def general(op: General, inputs: tuple[Any, ...], statics: tuple[Any, ...], tang
         if op.backward is None and places and any(out.meta.kind.is_floating_point for out in outs):
             raise NotImplementedError(UNSUPPORTED.format(op.name))
         return results, ()
-    return transposed(lambda given: invoke(op, given, statics), inputs, tangents, lambda node: places)
+    try:
+        return transposed(lambda given: invoke(op, given, statics), inputs, tangents, lambda node: places)
+    except NotImplementedError as error:  # a derivative that is declared missing
+        raise NotImplementedError(UNSUPPORTED.format(op.name.lstrip("_"))) from error
 
 
 def transposed(run: Callable[[tuple[Any, ...]], Any], inputs: tuple[Any, ...], tangents: list[Any],

@@ -37,12 +37,13 @@ class MapNode(Recorded):
     def apply(self, grad: Any, keep: bool) -> list[Any]:
         if not self.same:
             return super().apply(grad, keep)
-        if type(self._saved) is PackedValues and modes.LOCAL.run is None:
+        packed = type(self._saved) is PackedValues
+        if packed and modes.LOCAL.run is None:
             fast.enter(keep)  # hooks run in the mode of the backward
         done = self.direct(grad)
         if not keep:
             self.release()
-        return done
+        return self.called_after(done) if packed and self.rare is not None else done
 
     def direct(self, grad: Any) -> list[Any]:
         """The gradients where all Metas are the result's."""

@@ -11,7 +11,7 @@ from .._core.shapes import contiguous_strides, parse_shape, wrap_dim
 from .._engine import modes
 from .._ops.checks import C_NAMES
 from .._ops.views import memory_of, window
-from .base import TensorBase, settle
+from .base import TensorBase, renew_leaf, settle
 from .inplace import check_writable
 from .storage import Storage, UntypedStorage
 from .writes import WriteMethods
@@ -156,6 +156,7 @@ class MemoryMethods(WriteMethods):
             self.array = self._window(source.elements, storage_offset, (count,) if size is None else size, stride)
         settle(self)
         self._bump()
+        renew_leaf(self)
         return self
 
     def _window(self, memory: Array, start: int, size: Any, stride: Any) -> np.ndarray[Any, Any]:

@@ -15,6 +15,7 @@ import numpy as np
 from .._core.dtypes import TENSOR_TYPE_NAME, from_numpy
 from .._core.meta import Meta
 from .._engine import fast, modes, versions
+from .._engine.hooks import call_after
 from .._engine.node import LEAF, RELEASED, SECOND_TIME, TOKEN, Node, Port, target
 from .._engine.run import expandable
 from .._engine.versions import Version
@@ -174,7 +175,8 @@ class Recorded(Fields, Node):
         return grads
 
     def apply(self, grad: Any, keep: bool) -> list[Any]:
-        if type(self._saved) is PackedValues and modes.LOCAL.run is None:
+        packed = type(self._saved) is PackedValues
+        if packed and modes.LOCAL.run is None:
             fast.enter(keep)  # hooks run in the mode of the backward
         grads = self._collect(grad)
         grad = None
@@ -189,7 +191,13 @@ class Recorded(Fields, Node):
             meta = edge.meta
             fits = part.shape == meta.shape and part.dtype is meta.dtype and part.base is None and part.flags.c_contiguous
             done.append(part if fits else fit_array(part, meta, self, len(done)))
-        return done
+        return self.called_after(done) if packed and self.rare is not None else done
+
+    def called_after(self, done: list[Any]) -> list[Any]:
+        """The results after the hooks that the unpacking of a saved value put on this very node."""
+        assert self.rare is not None
+        results = call_after(self.rare, [None if array is None else wrap(array) for array in done], ())
+        return [None if part is None else part.array for part in results]
 
     def call(self, grads: tuple[Any, ...], keep: bool, create_graph: bool) -> Sequence[Any]:
         if all(grad is None for grad in grads):

@@ -25,12 +25,18 @@ __all__ = ["Error", "note_inputs", "once_differentiable", "stores_attributes", "
 
 
 class Error(Node):
-    """A history that refuses to be run. `edges` lead to all that the values depend on; `given` are what a backward returned together, or None."""
+    """A history that refuses to be run. `edges` lead to all that the values depend on.
+
+    `given` are the values that a backward returned together, None where it was none.
+    """
 
     __slots__ = ("_edges", "given", "text")
     _edges: tuple[Node | None, ...]
     given: Sequence[Any] | None
     text: str
+
+    def name(self) -> str:
+        return "torch::autograd::Error"
 
     def edges(self) -> tuple[Node | None, ...]:
         return self._edges
