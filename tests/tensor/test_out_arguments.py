@@ -136,3 +136,107 @@ def test_joining_casts_to_wider_dtypes_alone(lib):
         assert join([x, x], out=lib.empty(0, dtype=lib.float64)).dtype == lib.float64
         with pytest.raises(TypeError, match=r"torch\.cat\(\): input types can't be cast to the desired output type Long"):
             join([x, x], out=lib.empty(0, dtype=lib.int64))
+
+
+# ---------------------------------------------------------------- of functions that make tensors
+MAKERS = {
+    "zeros": (lambda t, **k: t.zeros(2, 3, **k), [[0, 0, 0]] * 2),
+    "ones": (lambda t, **k: t.ones((2, 3), **k), [[1, 1, 1]] * 2),
+    "full": (lambda t, **k: t.full((2,), 5, **k), [5, 5]),
+    "eye": (lambda t, **k: t.eye(2, **k), [[1, 0], [0, 1]]),
+    "arange": (lambda t, **k: t.arange(1, 7, 2, **k), [1, 3, 5]),
+    "linspace": (lambda t, **k: t.linspace(0, 8, 3, **k), [0, 4, 8]),
+    "logspace": (lambda t, **k: t.logspace(0, 2, 3, base=3, **k), [1, 3, 9]),
+    "randperm": (lambda t, **k: t.randperm(1, **k), [0]),
+    "randint": (lambda t, **k: t.randint(4, 5, (2,), **k), [4, 4]),
+}
+DRAWN = {
+    "rand": lambda t, **k: t.rand(2, 3, **k),
+    "randn": lambda t, **k: t.randn(2, 3, **k),
+    "normal": lambda t, **k: t.normal(0.0, 1.0, (2, 3), **k),
+    "empty": lambda t, **k: t.empty(2, 3, **k),
+}
+
+
+@pytest.mark.parametrize("name", MAKERS)
+def test_makers_write_in_the_dtype_of_out(lib, name):
+    make, values = MAKERS[name]
+    for kind in (lib.float32, lib.float64, lib.int64, lib.int16):
+        out = lib.empty(0, dtype=kind)
+        assert make(lib, out=out) is out
+        assert out.tolist() == values
+        assert out.dtype == kind
+        same = lib.empty_like(out)
+        assert make(lib, out=same, dtype=kind, device="cpu", layout=lib.strided) is same
+        assert (same.tolist(), same._version) == (values, 1)
+    with pytest.raises(RuntimeError, match=r"dtype Double does not match dtype of out parameter \(Float\)"):
+        make(lib, out=lib.empty(3), dtype=lib.float64)
+    with pytest.raises(TypeError, match=rf"{name}\(\): argument 'out' must be Tensor, not int|invalid combination of arguments"):
+        make(lib, out=3)
+    with pytest.raises(RuntimeError, match=rf"{name}\(\): functions with out=... arguments don't support automatic differentiation"):
+        make(lib, out=lib.ones(3, requires_grad=True))
+
+
+@pytest.mark.parametrize("name", DRAWN)
+def test_drawn_numbers_go_into_out(lib, name):
+    out = lib.empty(0, dtype=lib.float64)
+    assert DRAWN[name](lib, out=out) is out
+    assert out.shape == (2, 3)
+    assert out.dtype == lib.float64
+    assert DRAWN[name](lib, out=out, requires_grad=True) is out
+    assert out.requires_grad
+    lib.manual_seed(5)
+    first = DRAWN[name](lib, out=lib.empty(2, 3))
+    lib.manual_seed(5)
+    assert name == "empty" or lib.equal(first, DRAWN[name](lib))
+
+
+def test_makers_write_through_views(lib):
+    base = lib.ones(3, 4)
+    assert lib.zeros(4, 2, out=base[:2].t()).stride() == (1, 4)
+    assert base.tolist() == [[0.0] * 4] * 2 + [[1.0] * 4]
+    with pytest.raises(NotImplementedError, match="\"check_uniform_bounds\" not implemented for 'Long'"):
+        lib.rand(2, out=lib.zeros(2, dtype=lib.int64))
+
+
+# ---------------------------------------------------------------- dtypes of sums, linear algebra, special functions
+@pytest.mark.parametrize(("name", "values"), [("sum", 2), ("prod", 0), ("cumsum", [0, 1, 2]), ("cumprod", [0, 0, 0])])
+def test_sums_are_formed_in_the_dtype_of_out(lib, name, values):
+    x = lib.tensor([0.75, 1.75, 1.5])
+    out = lib.empty(0, dtype=lib.int64)
+    assert getattr(lib, name)(x, 0, out=out) is out
+    assert out.tolist() == values
+    wide = getattr(lib, name)(lib.full((3,), 0.1), 0, out=lib.empty(0, dtype=lib.float64))
+    assert lib.allclose(wide, getattr(lib, name)(lib.full((3,), 0.1).double(), 0), rtol=1e-14)
+
+
+MORE = {
+    "linalg.inv": (lambda t, x, **k: t.linalg.inv(x, **k), 1),
+    "linalg.solve": (lambda t, x, **k: t.linalg.solve(x, x, **k), 1),
+    "linalg.qr": (lambda t, x, **k: t.linalg.qr(x, **k), 2),
+    "linalg.norm": (lambda t, x, **k: t.linalg.norm(x, **k), 1),
+    "linalg.det": (lambda t, x, **k: t.linalg.det(x, **k), 1),
+    "linalg.matmul": (lambda t, x, **k: t.linalg.matmul(x, x, **k), 1),
+    "lgamma": (lambda t, x, **k: t.lgamma(x, **k), 1),
+    "digamma": (lambda t, x, **k: t.digamma(x, **k), 1),
+    "polygamma": (lambda t, x, **k: t.polygamma(1, x, **k), 1),
+    "special.i1": (lambda t, x, **k: t.special.i1(x, **k), 1),
+    "special.zeta": (lambda t, x, **k: t.special.zeta(x + 2, x, **k), 1),
+    "renorm": (lambda t, x, **k: t.renorm(x, 2, 0, 1.0, **k), 1),
+}
+
+
+@pytest.mark.parametrize("name", MORE)
+def test_more_functions_with_out(lib, name):
+    call, count = MORE[name]
+    x = lib.tensor([[2.0, 1.0], [0.5, 3.0]], dtype=lib.float64)
+    expected = call(lib, x)
+    out = tuple(lib.empty(0, dtype=lib.float64) for _ in range(count))
+    found = call(lib, x, out=out if count > 1 else out[0])
+    for one, given, value in zip(found if count > 1 else [found], out, expected if count > 1 else [expected], strict=True):
+        assert one is given
+        assert lib.allclose(given, value)
+    if lib.__name__ == "torch" and name == "linalg.norm":
+        return  # says nothing of it
+    with pytest.raises(RuntimeError, match=r"functions with out=\.\.\. arguments don't support automatic differentiation"):
+        call(lib, x.clone().requires_grad_(), out=out if count > 1 else out[0])

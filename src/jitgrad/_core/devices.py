@@ -1,8 +1,14 @@
-"""Devices, layouts and memory formats: names that programs pass around. All tensors are dense and on the CPU."""
+"""Devices, layouts and memory formats: names that programs pass around, and memory as they ask for it. All tensors are dense and on the CPU."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Final, NoReturn
+
+import numpy as np
+
+Array = np.ndarray[Any, Any]
+Shape = tuple[int, ...]
 
 _TYPES: Final = (
     "cpu", "cuda", "ipu", "xpu", "mkldnn", "opengl", "opencl", "ideep", "hip", "ve", "fpga", "maia", "xla", "lazy", "vulkan", "mps", "meta",
@@ -166,7 +172,7 @@ def check_layout(wanted: Any, function: str = "empty") -> None:
 
 
 def check_memory_format(function: str, wanted: Any, rank: int) -> None:
-    """Accept None and the formats without other strides; TypeError, RuntimeError or NotImplementedError for the rest.
+    """Accept None and the formats that a tensor of that rank can have; TypeError or RuntimeError for the rest.
 
     rank: of the tensor, negative if it isn't known yet.
     """
@@ -176,7 +182,6 @@ def check_memory_format(function: str, wanted: Any, rank: int) -> None:
         raise TypeError(f"{function}(): argument 'memory_format' must be torch.memory_format, not {type(wanted).__name__}")
     if rank >= 0 and rank != (4 if wanted is channels_last else 5):
         raise RuntimeError(f"required rank {4 if wanted is channels_last else 5} tensor to use {wanted.name} format")
-    raise NotImplementedError(f"{function}(): memory format {wanted} is not supported: copies are in row-major order")
 
 
 def check_pinned(pin_memory: Any) -> None:
@@ -187,8 +192,8 @@ def check_pinned(pin_memory: Any) -> None:
         )
 
 
-def check_place(function: str, where: Any, wanted: Any, pinned: Any, order: Any = None) -> None:
-    """Accept what leaves a new tensor dense, on the CPU and in row-major order; errors in torch's words that name the rest."""
+def check_place(function: str, where: Any, wanted: Any, pinned: Any, order: Any = None, rank: int = -1) -> None:
+    """Accept what leaves a new tensor dense and on the CPU; errors in torch's words that name the rest."""
     if where is not None:
         check_device(where, function)
     if wanted is not None:
@@ -196,4 +201,66 @@ def check_place(function: str, where: Any, wanted: Any, pinned: Any, order: Any 
     if pinned:
         check_pinned(pinned)
     if order is not None and order is not contiguous_format and order is not preserve_format:
-        check_memory_format(function, order, -1)
+        check_memory_format(function, order, rank)
+
+
+# ---------------------------------------------------------------- memory in an order of the axes
+CHANNELS_LAST: Final = {channels_last: (0, 2, 3, 1), channels_last_3d: (0, 2, 3, 4, 1)}
+
+
+def memory_order(shape: Shape, strides: Shape) -> Shape:
+    """The axes from the outermost to the innermost in memory.
+
+    An axis without a step (an expanded one) stays where it is among its neighbours, and of two with the same step the longer is the outer
+    one, as torch has it.
+    """
+    axes = list(range(len(shape)))  # an insertion sort from the innermost axis on; ties and steps of zero end no comparison
+    for place in range(len(axes) - 2, -1, -1):
+        k = place
+        for other in range(place + 1, len(axes)):
+            outer, inner = axes[k], axes[other]
+            a, b = strides[outer], strides[inner]
+            if a == 0 or b == 0 or (a == b and shape[outer] >= shape[inner]):
+                continue
+            if a > b:
+                break
+            axes[k], axes[other] = inner, outer
+            k = other
+    return tuple(axes)
+
+
+def in_order(shape: Shape, dtype: np.dtype[Any], axes: Shape, new: Callable[..., Array] = np.empty) -> Array:
+    """New memory whose axes lie in the order `axes`, outermost first; `new` is NumPy's `empty`, `zeros` or `ones`."""
+    return new(tuple([shape[axis] for axis in axes]), dtype).transpose(np.argsort(axes))
+
+
+def blank(shape: Shape, dtype: np.dtype[Any], order: Any = None, new: Callable[..., Array] = np.empty) -> Array:
+    """New memory, row by row or in a format of images."""
+    axes = CHANNELS_LAST.get(order)
+    return new(shape, dtype) if axes is None else in_order(shape, dtype, axes, new)
+
+
+def blank_like(array: Array, dtype: np.dtype[Any], order: Any = None, new: Callable[..., Array] = np.empty) -> Array:
+    """New memory in the shape of an array; by default its axes lie in memory as the array's do, without gaps."""
+    if order is not None and order is not preserve_format:
+        return blank(array.shape, dtype, order, new)
+    if array.flags.c_contiguous:
+        return new(array.shape, dtype)
+    return in_order(array.shape, dtype, memory_order(array.shape, array.strides), new)
+
+
+def format_of(array: Array) -> Any:
+    """The memory format that an array lies in: one of images, or row by row."""
+    for order, axes in CHANNELS_LAST.items():
+        if array.ndim == len(axes) and not array.flags.c_contiguous and array.transpose(axes).flags.c_contiguous:
+            return order
+    return contiguous_format
+
+
+def duplicate(array: Array, dtype: np.dtype[Any], order: Any = preserve_format) -> Array:
+    """A copy of an array in a dtype and an order of the axes."""
+    if order is contiguous_format or (array.flags.c_contiguous and order not in CHANNELS_LAST):
+        return array.astype(dtype, order="C")
+    made = blank_like(array, dtype, order)
+    made[...] = array
+    return made

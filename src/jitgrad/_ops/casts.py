@@ -6,7 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from .._core.devices import check_device, check_memory_format
+from .._core.devices import (
+    CHANNELS_LAST,
+    check_device,
+    check_memory_format,
+    contiguous_format,
+    duplicate,
+    preserve_format,
+)
 from .._core.dtypes import (
     FROM_TENSOR_TYPE_NAME,
     TENSOR_TYPE_NAME,
@@ -37,8 +44,9 @@ def cast(array: Array, kind: np.dtype[Any]) -> Array:
 
 
 @linear(node="ToCopyBackward0", name="_to_copy")
-def to_copy_op(input: Array, kind: Dtype) -> Array:
-    return cast(input, kind.numpy)
+def to_copy_op(input: Array, kind: Dtype, order: Any = preserve_format) -> Array:
+    with np.errstate(all="ignore"):
+        return duplicate(input, kind.numpy, order)
 
 
 @to_copy_op.adjoint
@@ -47,8 +55,8 @@ def _(grad: Array, like: Meta) -> Array:
 
 
 @linear(node="CloneBackward0", name="_clone")
-def clone_op(input: Array) -> Array:
-    return np.array(input, order="C", copy=True)
+def clone_op(input: Array, order: Any = preserve_format) -> Array:
+    return duplicate(input, input.dtype, order)
 
 
 @clone_op.adjoint
@@ -80,15 +88,24 @@ def as_dtype(function: str, kind: Any) -> Dtype:
     return found
 
 
-def convert(input: Tensor, kind: Dtype, copy: bool = False) -> Tensor:
-    """The tensor itself if it has that dtype and no copy is asked for, else a copy."""
-    return input if kind is input.meta.kind and not copy else to_copy_op(input, kind)
+def convert(input: Tensor, kind: Dtype, copy: bool = False, order: Any = None) -> Tensor:
+    """The tensor itself if it has that dtype and order in memory and no copy is asked for, else a copy; None keeps the order."""
+    if kind is input.meta.kind and not copy and (order is None or order is preserve_format or lies_in(input, order)):
+        return input
+    return to_copy_op(input, kind) if order is None else to_copy_op(input, kind, order)
+
+
+def lies_in(input: Tensor, order: Any) -> bool:
+    """Whether the elements lie in memory in that order of the axes."""
+    array = input.array.transpose(CHANNELS_LAST[order]) if order in CHANNELS_LAST else input.array
+    return bool(array.flags.c_contiguous)
 
 
 @composite(public=False)
 def to(input: Tensor, *args: Any, **named: Any) -> Tensor:
     """In another dtype: `x.to(dtype)`, `x.to(other)`, `x.to(device, dtype)`; the tensor itself where nothing changes, unless `copy=True`.
 
+    memory_format: the order of the axes in memory, by default that of the tensor.
     RuntimeError or AssertionError for a device other than the CPU.
     """
     copy = bool(named.pop("copy", args[3] if len(args) > 3 else False))
@@ -111,7 +128,7 @@ def to(input: Tensor, *args: Any, **named: Any) -> Tensor:
         kind = other.meta.kind
     if kind is None and device is None and not copy and args and args[0] is None:
         return input
-    return convert(input, input.meta.kind if kind is None else as_dtype("to", kind), copy)
+    return convert(input, input.meta.kind if kind is None else as_dtype("to", kind), copy, memory_format)
 
 
 @composite(public=False)
@@ -189,18 +206,22 @@ def type_as(input: Tensor, other: Tensor) -> Tensor:
 
 @composite
 def clone(input: Tensor, *, memory_format: Any = None) -> Tensor:
-    """A copy; gradients flow through it."""
-    if memory_format is not None:
-        check_memory_format("clone", memory_format, input.ndim)
-    return clone_op(input)
+    """A copy, whose axes lie in memory as the tensor's do unless another order is asked for; gradients flow through it."""
+    if memory_format is None:
+        return clone_op(input)
+    check_memory_format("clone", memory_format, input.ndim)
+    return clone_op(input, memory_format)
 
 
 @composite(public=False)
 def contiguous(input: Tensor, memory_format: Any = None) -> Tensor:
-    """The tensor itself if its elements lie in row-major order, else a copy."""
-    if memory_format is not None:
-        check_memory_format("contiguous", memory_format, input.ndim)
-    return input if input.array.flags.c_contiguous else clone_op(input)
+    """The tensor itself if its elements lie in row-major order, or in the order asked for, else a copy."""
+    if memory_format is None or memory_format is contiguous_format:
+        return input if input.array.flags.c_contiguous else clone_op(input, contiguous_format)
+    check_memory_format("contiguous", memory_format, input.ndim)
+    if memory_format is preserve_format and not input.array.flags.c_contiguous:
+        raise RuntimeError("preserve memory format is unsupported by the contiguous operator")
+    return input if lies_in(input, memory_format) else clone_op(input, memory_format)
 
 
 def copied(input: Tensor, src: Tensor) -> Tensor:

@@ -23,6 +23,15 @@ nanmean nanmedian nanquantile nansum narrow_copy ne neg nextafter nonzero norm o
 reciprocal remainder round rsqrt scatter scatter_add scatter_reduce searchsorted sgn sigmoid sign signbit sin sinc
 sinh softmax sort sqrt square stack std sub sum take take_along_dim tan tanh tensordot topk tril triu trunc var vdot
 vstack where xlogy
+cholesky_inverse cholesky_solve digamma erfinv histogram i0 igamma igammac lgamma lu_solve lu_unpack mvlgamma
+polygamma renorm svd triangular_solve
+special_entr special_erfcx special_i0e special_i1 special_i1e special_log_ndtr special_ndtr special_ndtri
+special_xlog1py special_zeta
+linalg_cholesky linalg_cholesky_ex linalg_cond linalg_cross linalg_det linalg_eigh linalg_eigvalsh linalg_inv
+linalg_inv_ex linalg_lu linalg_lu_factor linalg_lu_factor_ex linalg_lu_solve linalg_matmul linalg_matrix_norm
+linalg_matrix_power linalg_matrix_rank linalg_multi_dot linalg_norm linalg_pinv linalg_qr linalg_slogdet linalg_solve
+linalg_solve_ex linalg_solve_triangular linalg_svd linalg_svdvals linalg_tensorinv linalg_tensorsolve linalg_vecdot
+linalg_vector_norm
 """
 # functions whose result is not cast to the dtype of `out`, and what they say of another one: F and G are the names of the result's
 # dtype and of the one given, f and g those in C++
@@ -54,6 +63,7 @@ _STRICT: Final = {
 _BY_FUNCTION: Final = {name: message for message, names in _STRICT.items() for name in names.split()}
 _JOINING: Final = frozenset(("cat", "column_stack", "dstack", "hstack", "stack", "vstack"))
 WITH_OUT: Final = frozenset(_NAMES.split())  # torch has `out=` for these; the generated functions take it
+IN_DTYPE_OF_OUT: Final = frozenset(("cumprod", "cumsum", "prod", "sum"))  # without a `dtype` these compute in that of `out`
 
 
 def check_kind(name: str, have: dtype, given: dtype) -> None:

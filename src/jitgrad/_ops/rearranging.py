@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from .._core.devices import contiguous_format
 from .._core.errors import bracketed
 from .._core.meta import Meta
 from .._core.shapes import wrap_dim, wrap_dims
@@ -221,7 +222,7 @@ def repeat_interleave(
             raise RuntimeError("Repeats must be non-negative")
         shape = input.meta.shape
         spread = input.unsqueeze(at + 1).expand((*shape[: at + 1], repeats, *shape[at + 1 :]))
-        return spread.clone().flatten(at, at + 1)
+        return spread.clone(memory_format=contiguous_format).flatten(at, at + 1)
     counts = repeats if hasattr(repeats, "meta") else input.new_tensor(repeats, dtype=None)
     check_counts(counts)
     if counts.meta.numel == 1:

@@ -216,7 +216,7 @@ def reshape(input: Tensor, *shape: Any, **named: Any) -> Tensor:
         return view_op(input, size)
     if fits(input, size) is not None:
         return reshape_alias_op(input, size)
-    return unsafe_view_op(input.clone(), size)
+    return unsafe_view_op(input.contiguous(), size)
 
 
 @composite(public=False)

@@ -761,8 +761,10 @@ def cholesky(input: Tensor, upper: builtins.bool = False, *, out: Any = None) ->
         raise
 
 
-def cholesky_inverse(input: Tensor, upper: builtins.bool = False) -> Tensor:
+def cholesky_inverse(input: Tensor, upper: builtins.bool = False, *, out: Any = None) -> Tensor:
     """The inverse of A, whose Cholesky factor is the input."""
+    if out is not None:
+        return write_out("cholesky_inverse", cholesky_inverse, (input, upper,), {}, out)
     try:
         return ops_matrix_functions.cholesky_inverse(input, upper)
     except AttributeError:
@@ -770,8 +772,10 @@ def cholesky_inverse(input: Tensor, upper: builtins.bool = False) -> Tensor:
         raise
 
 
-def cholesky_solve(input: Tensor, input2: Tensor, upper: builtins.bool = False) -> Tensor:
+def cholesky_solve(input: Tensor, input2: Tensor, upper: builtins.bool = False, *, out: Any = None) -> Tensor:
     """The X with A @ X = input, where `input2` is the Cholesky factor of A."""
+    if out is not None:
+        return write_out("cholesky_solve", cholesky_solve, (input, input2, upper,), {}, out)
     try:
         return ops_matrix_functions.cholesky_solve(input, input2, upper)
     except AttributeError:
@@ -846,7 +850,7 @@ def clamp_min_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
 
 
 def clone(input: Tensor, *, memory_format: Any = None) -> Tensor:
-    """A copy; gradients flow through it."""
+    """A copy, whose axes lie in memory as the tensor's do unless another order is asked for; gradients flow through it."""
     try:
         return ops_casts.clone(input, memory_format=memory_format)
     except AttributeError:
@@ -1109,8 +1113,10 @@ def diff(input: Tensor, n: builtins.int = 1, dim: builtins.int = -1, prepend: Te
         raise
 
 
-def digamma(input: Tensor) -> Tensor:
+def digamma(input: Tensor, *, out: Any = None) -> Tensor:
     """The derivative of `lgamma`; -inf at 0, NaN at -1, -2 ..."""
+    if out is not None:
+        return write_out("digamma", digamma, (input,), {}, out)
     try:
         return ops_special_functions.digamma(input)
     except AttributeError:
@@ -1290,8 +1296,10 @@ def erfc_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     return input.erfc_(*args, **kwargs)
 
 
-def erfinv(input: Tensor) -> Tensor:
+def erfinv(input: Tensor, *, out: Any = None) -> Tensor:
     """The inverse of `erf` on [-1, 1]; NaN outside."""
+    if out is not None:
+        return write_out("erfinv", erfinv, (input,), {}, out)
     try:
         return ops_special_functions.erfinv(input)
     except AttributeError:
@@ -1655,12 +1663,14 @@ def histc(input: Tensor, bins: builtins.int = 100, min: builtins.float = 0, max:
         raise
 
 
-def histogram(input: Tensor, bins: Any = 100, *, range: Sequence[builtins.float] | None = None, weight: Tensor | None = None, density: builtins.bool = False) -> Any:
+def histogram(input: Tensor, bins: Any = 100, *, range: Sequence[builtins.float] | None = None, weight: Tensor | None = None, density: builtins.bool = False, out: Any = None) -> Any:
     """Counts of the elements, or sums of their weights, between edges: a named tuple (hist, bin_edges) of the input's dtype.
 
     `bins` is a number of equal parts of `range` (by default that of the elements), or a vector of edges. With `density` the counts are
     scaled so that the histogram has area 1.
     """
+    if out is not None:
+        return write_out("histogram", histogram, (input, bins,), {"range": range, "weight": weight, "density": density}, out)
     try:
         return ops_counting.histogram(input, bins, range=range, weight=weight, density=density)
     except AttributeError:
@@ -1705,8 +1715,10 @@ def hypot_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     return input.hypot_(*args, **kwargs)
 
 
-def i0(input: Tensor) -> Tensor:
+def i0(input: Tensor, *, out: Any = None) -> Tensor:
     """The modified Bessel function of the first kind of order 0."""
+    if out is not None:
+        return write_out("i0", i0, (input,), {}, out)
     try:
         return ops_special_functions.i0(input)
     except AttributeError:
@@ -1719,8 +1731,10 @@ def i0_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     return input.i0_(*args, **kwargs)
 
 
-def igamma(input: Tensor, other: Tensor) -> Tensor:
+def igamma(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor:
     """The regularised lower incomplete gamma function of order `input` up to `other`; both floating, not negative. No gradient by the order."""
+    if out is not None:
+        return write_out("igamma", igamma, (input, other,), {}, out)
     try:
         return ops_special_functions.igamma(input, other)
     except AttributeError:
@@ -1733,8 +1747,10 @@ def igamma_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     return input.igamma_(*args, **kwargs)
 
 
-def igammac(input: Tensor, other: Tensor) -> Tensor:
+def igammac(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor:
     """1 - igamma, accurate where that is small."""
+    if out is not None:
+        return write_out("igammac", igammac, (input, other,), {}, out)
     try:
         return ops_special_functions.igammac(input, other)
     except AttributeError:
@@ -2018,8 +2034,10 @@ def lerp_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     return input.lerp_(*args, **kwargs)
 
 
-def lgamma(input: Tensor) -> Tensor:
+def lgamma(input: Tensor, *, out: Any = None) -> Tensor:
     """The logarithm of the magnitude of the gamma function; inf at 0, -1, -2 ..."""
+    if out is not None:
+        return write_out("lgamma", lgamma, (input,), {}, out)
     try:
         return ops_special_functions.lgamma(input)
     except AttributeError:
@@ -2032,11 +2050,13 @@ def lgamma_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     return input.lgamma_(*args, **kwargs)
 
 
-def linalg_cholesky(A: Tensor, *, upper: builtins.bool = False) -> Tensor:
+def linalg_cholesky(A: Tensor, *, upper: builtins.bool = False, out: Any = None) -> Tensor:
     """The lower triangular L with A = L @ L.T (upper: U.T @ U) of a positive definite matrix, or of each in a stack.
 
     Only that triangle of A is read. LinAlgError for another matrix.
     """
+    if out is not None:
+        return write_out("linalg_cholesky", linalg_cholesky, (A,), {"upper": upper}, out)
     try:
         return ops_linear_systems.linalg_cholesky(A, upper=upper)
     except AttributeError:
@@ -2044,8 +2064,10 @@ def linalg_cholesky(A: Tensor, *, upper: builtins.bool = False) -> Tensor:
         raise
 
 
-def linalg_cholesky_ex(A: Tensor, *, upper: builtins.bool = False, check_errors: builtins.bool = False) -> Any:
+def linalg_cholesky_ex(A: Tensor, *, upper: builtins.bool = False, check_errors: builtins.bool = False, out: Any = None) -> Any:
     """(L, info): `linalg.cholesky` that reports a matrix which isn't positive definite by an info other than 0, unless `check_errors`."""
+    if out is not None:
+        return write_out("linalg_cholesky_ex", linalg_cholesky_ex, (A,), {"upper": upper, "check_errors": check_errors}, out)
     try:
         return ops_linear_systems.linalg_cholesky_ex(A, upper=upper, check_errors=check_errors)
     except AttributeError:
@@ -2053,8 +2075,10 @@ def linalg_cholesky_ex(A: Tensor, *, upper: builtins.bool = False, check_errors:
         raise
 
 
-def linalg_cond(A: Tensor, p: Any = None) -> Tensor:
+def linalg_cond(A: Tensor, p: Any = None, *, out: Any = None) -> Tensor:
     """norm(A) * norm(inverse of A) for a norm of `linalg.matrix_norm`, by default 2; inf for a singular matrix."""
+    if out is not None:
+        return write_out("linalg_cond", linalg_cond, (A, p,), {}, out)
     try:
         return ops_matrix_functions.linalg_cond(A, p)
     except AttributeError:
@@ -2062,8 +2086,10 @@ def linalg_cond(A: Tensor, p: Any = None) -> Tensor:
         raise
 
 
-def linalg_cross(input: Tensor, other: Tensor, *, dim: builtins.int = -1) -> Tensor:
+def linalg_cross(input: Tensor, other: Tensor, *, dim: builtins.int = -1, out: Any = None) -> Tensor:
     """The vector at right angles to two vectors of length 3 along `dim`; the other axes broadcast."""
+    if out is not None:
+        return write_out("linalg_cross", linalg_cross, (input, other,), {"dim": dim}, out)
     try:
         return ops_vector_products.linalg_cross(input, other, dim=dim)
     except AttributeError:
@@ -2071,8 +2097,10 @@ def linalg_cross(input: Tensor, other: Tensor, *, dim: builtins.int = -1) -> Ten
         raise
 
 
-def linalg_det(A: Tensor) -> Tensor:
+def linalg_det(A: Tensor, *, out: Any = None) -> Tensor:
     """The determinant of a square matrix, or of each in a stack: (..., n, n) gives (...). Its gradient is finite for singular ones."""
+    if out is not None:
+        return write_out("linalg_det", linalg_det, (A,), {}, out)
     try:
         return ops_linear_systems.linalg_det(A)
     except AttributeError:
@@ -2089,8 +2117,10 @@ def linalg_diagonal(A: Tensor, *, offset: builtins.int = 0, dim1: builtins.int =
         raise
 
 
-def linalg_eigh(A: Tensor, UPLO: str = 'L') -> Any:
+def linalg_eigh(A: Tensor, UPLO: str = 'L', *, out: Any = None) -> Any:
     """(eigenvalues, eigenvectors) of a symmetric matrix, or of each in a stack, in ascending order; one triangle of A is read."""
+    if out is not None:
+        return write_out("linalg_eigh", linalg_eigh, (A, UPLO,), {}, out)
     try:
         return ops_decompositions.linalg_eigh(A, UPLO)
     except AttributeError:
@@ -2098,8 +2128,10 @@ def linalg_eigh(A: Tensor, UPLO: str = 'L') -> Any:
         raise
 
 
-def linalg_eigvalsh(A: Tensor, UPLO: str = 'L') -> Tensor:
+def linalg_eigvalsh(A: Tensor, UPLO: str = 'L', *, out: Any = None) -> Tensor:
     """The eigenvalues of a symmetric matrix, or of each in a stack, in ascending order."""
+    if out is not None:
+        return write_out("linalg_eigvalsh", linalg_eigvalsh, (A, UPLO,), {}, out)
     try:
         return ops_decompositions.linalg_eigvalsh(A, UPLO)
     except AttributeError:
@@ -2107,8 +2139,10 @@ def linalg_eigvalsh(A: Tensor, UPLO: str = 'L') -> Tensor:
         raise
 
 
-def linalg_inv(A: Tensor) -> Tensor:
+def linalg_inv(A: Tensor, *, out: Any = None) -> Tensor:
     """The inverse of a square matrix, or of each in a stack: shape (..., n, n). LinAlgError for a singular one."""
+    if out is not None:
+        return write_out("linalg_inv", linalg_inv, (A,), {}, out)
     try:
         return ops_linear_systems.linalg_inv(A)
     except AttributeError:
@@ -2116,8 +2150,10 @@ def linalg_inv(A: Tensor) -> Tensor:
         raise
 
 
-def linalg_inv_ex(A: Tensor, *, check_errors: builtins.bool = False) -> Any:
+def linalg_inv_ex(A: Tensor, *, check_errors: builtins.bool = False, out: Any = None) -> Any:
     """(inverse, info): `linalg.inv` that reports a singular matrix by an info other than 0, unless `check_errors`."""
+    if out is not None:
+        return write_out("linalg_inv_ex", linalg_inv_ex, (A,), {"check_errors": check_errors}, out)
     try:
         return ops_linear_systems.linalg_inv_ex(A, check_errors=check_errors)
     except AttributeError:
@@ -2137,8 +2173,10 @@ def linalg_lstsq(A: Tensor, B: Tensor, rcond: builtins.float | None = None, *, d
         raise
 
 
-def linalg_lu(A: Tensor, *, pivot: builtins.bool = True) -> Any:
+def linalg_lu(A: Tensor, *, pivot: builtins.bool = True, out: Any = None) -> Any:
     """(P, L, U) with A = P @ L @ U: a permutation, a lower triangle with ones on its diagonal and an upper one."""
+    if out is not None:
+        return write_out("linalg_lu", linalg_lu, (A,), {"pivot": pivot}, out)
     try:
         return ops_triangular_factors.linalg_lu(A, pivot=pivot)
     except AttributeError:
@@ -2146,8 +2184,10 @@ def linalg_lu(A: Tensor, *, pivot: builtins.bool = True) -> Any:
         raise
 
 
-def linalg_lu_factor(A: Tensor, *, pivot: builtins.bool = True) -> Any:
+def linalg_lu_factor(A: Tensor, *, pivot: builtins.bool = True, out: Any = None) -> Any:
     """(LU, pivots): L and U in one matrix, and the row that each step exchanged with its own. RuntimeError for a singular matrix."""
+    if out is not None:
+        return write_out("linalg_lu_factor", linalg_lu_factor, (A,), {"pivot": pivot}, out)
     try:
         return ops_triangular_factors.linalg_lu_factor(A, pivot=pivot)
     except AttributeError:
@@ -2155,8 +2195,10 @@ def linalg_lu_factor(A: Tensor, *, pivot: builtins.bool = True) -> Any:
         raise
 
 
-def linalg_lu_factor_ex(A: Tensor, *, pivot: builtins.bool = True, check_errors: builtins.bool = False) -> Any:
+def linalg_lu_factor_ex(A: Tensor, *, pivot: builtins.bool = True, check_errors: builtins.bool = False, out: Any = None) -> Any:
     """(LU, pivots, info): the compact decomposition; info is the place of the first zero on the diagonal of U, or 0."""
+    if out is not None:
+        return write_out("linalg_lu_factor_ex", linalg_lu_factor_ex, (A,), {"pivot": pivot, "check_errors": check_errors}, out)
     try:
         return ops_triangular_factors.linalg_lu_factor_ex(A, pivot=pivot, check_errors=check_errors)
     except AttributeError:
@@ -2164,8 +2206,10 @@ def linalg_lu_factor_ex(A: Tensor, *, pivot: builtins.bool = True, check_errors:
         raise
 
 
-def linalg_lu_solve(LU: Tensor, pivots: Tensor, B: Tensor, *, left: builtins.bool = True, adjoint: builtins.bool = False) -> Tensor:
+def linalg_lu_solve(LU: Tensor, pivots: Tensor, B: Tensor, *, left: builtins.bool = True, adjoint: builtins.bool = False, out: Any = None) -> Tensor:
     """The X with A @ X = B (X @ A = B unless `left`; A.T for A with `adjoint`), where A has the decomposition (LU, pivots)."""
+    if out is not None:
+        return write_out("linalg_lu_solve", linalg_lu_solve, (LU, pivots, B,), {"left": left, "adjoint": adjoint}, out)
     try:
         return ops_triangular_factors.linalg_lu_solve(LU, pivots, B, left=left, adjoint=adjoint)
     except AttributeError:
@@ -2173,8 +2217,10 @@ def linalg_lu_solve(LU: Tensor, pivots: Tensor, B: Tensor, *, left: builtins.boo
         raise
 
 
-def linalg_matmul(input: Tensor, other: Tensor) -> Tensor:
+def linalg_matmul(input: Tensor, other: Tensor, *, out: Any = None) -> Tensor:
     """`matmul`."""
+    if out is not None:
+        return write_out("linalg_matmul", linalg_matmul, (input, other,), {}, out)
     try:
         return ops_triangular_factors.linalg_matmul(input, other)
     except AttributeError:
@@ -2191,10 +2237,12 @@ def linalg_matrix_exp(A: Tensor) -> Tensor:
         raise
 
 
-def linalg_matrix_norm(A: Tensor, ord: Any = 'fro', dim: Any = (-2, -1), keepdim: builtins.bool = False, *, dtype: Any = None) -> Tensor:
+def linalg_matrix_norm(A: Tensor, ord: Any = 'fro', dim: Any = (-2, -1), keepdim: builtins.bool = False, *, dtype: Any = None, out: Any = None) -> Tensor:
     """The norm of matrices: "fro"; the largest (smallest, for a negative one) sum of magnitudes along columns (1) or rows (inf); by
     singular values their sum ("nuc"), the largest (2) or the smallest (-2).
     """
+    if out is not None:
+        return write_out("linalg_matrix_norm", linalg_matrix_norm, (A, ord, dim, keepdim,), {"dtype": dtype}, out)
     try:
         return ops_norms.linalg_matrix_norm(A, ord, dim, keepdim, dtype=dtype)
     except AttributeError:
@@ -2202,8 +2250,10 @@ def linalg_matrix_norm(A: Tensor, ord: Any = 'fro', dim: Any = (-2, -1), keepdim
         raise
 
 
-def linalg_matrix_power(A: Tensor, n: builtins.int) -> Tensor:
+def linalg_matrix_power(A: Tensor, n: builtins.int, *, out: Any = None) -> Tensor:
     """A square matrix (or a stack of them) to a whole power; a negative one is a power of the inverse."""
+    if out is not None:
+        return write_out("linalg_matrix_power", linalg_matrix_power, (A, n,), {}, out)
     try:
         return ops_vector_products.linalg_matrix_power(A, n)
     except AttributeError:
@@ -2211,8 +2261,10 @@ def linalg_matrix_power(A: Tensor, n: builtins.int) -> Tensor:
         raise
 
 
-def linalg_matrix_rank(A: Tensor, *, atol: Any = None, rtol: Any = None, hermitian: builtins.bool = False) -> Tensor:
+def linalg_matrix_rank(A: Tensor, *, atol: Any = None, rtol: Any = None, hermitian: builtins.bool = False, out: Any = None) -> Tensor:
     """How many singular values are larger than max(atol, rtol * the largest one), as int64."""
+    if out is not None:
+        return write_out("linalg_matrix_rank", linalg_matrix_rank, (A,), {"atol": atol, "rtol": rtol, "hermitian": hermitian}, out)
     try:
         return ops_decompositions.linalg_matrix_rank(A, atol=atol, rtol=rtol, hermitian=hermitian)
     except AttributeError:
@@ -2220,13 +2272,17 @@ def linalg_matrix_rank(A: Tensor, *, atol: Any = None, rtol: Any = None, hermiti
         raise
 
 
-def linalg_multi_dot(tensors: Sequence[Tensor]) -> Tensor:
+def linalg_multi_dot(tensors: Sequence[Tensor], *, out: Any = None) -> Tensor:
     """The product of matrices in the cheapest order; the first and the last may be vectors."""
+    if out is not None:
+        return write_out("linalg_multi_dot", linalg_multi_dot, (tensors,), {}, out)
     return ops_vector_products.linalg_multi_dot(tensors)
 
 
-def linalg_norm(A: Tensor, ord: Any = None, dim: Any = None, keepdim: builtins.bool = False, *, dtype: Any = None) -> Tensor:
+def linalg_norm(A: Tensor, ord: Any = None, dim: Any = None, keepdim: builtins.bool = False, *, dtype: Any = None, out: Any = None) -> Tensor:
     """The 2-norm of all elements; with `ord` the norm of a vector or of matrices, by the number of axes."""
+    if out is not None:
+        return write_out("linalg_norm", linalg_norm, (A, ord, dim, keepdim,), {"dtype": dtype}, out)
     try:
         return ops_norms.linalg_norm(A, ord, dim, keepdim, dtype=dtype)
     except AttributeError:
@@ -2234,8 +2290,10 @@ def linalg_norm(A: Tensor, ord: Any = None, dim: Any = None, keepdim: builtins.b
         raise
 
 
-def linalg_pinv(A: Tensor, *, atol: Any = None, rtol: Any = None, hermitian: builtins.bool = False) -> Tensor:
+def linalg_pinv(A: Tensor, *, atol: Any = None, rtol: Any = None, hermitian: builtins.bool = False, out: Any = None) -> Tensor:
     """The pseudo-inverse of a matrix, or of each in a stack; singular values up to max(atol, rtol * the largest one) count as none."""
+    if out is not None:
+        return write_out("linalg_pinv", linalg_pinv, (A,), {"atol": atol, "rtol": rtol, "hermitian": hermitian}, out)
     try:
         return ops_decompositions.linalg_pinv(A, atol=atol, rtol=rtol, hermitian=hermitian)
     except AttributeError:
@@ -2243,8 +2301,10 @@ def linalg_pinv(A: Tensor, *, atol: Any = None, rtol: Any = None, hermitian: bui
         raise
 
 
-def linalg_qr(A: Tensor, mode: str = 'reduced') -> Any:
+def linalg_qr(A: Tensor, mode: str = 'reduced', *, out: Any = None) -> Any:
     """(Q, R) with A = Q @ R, Q with orthonormal columns and R upper triangular; "complete" for a square Q, "r" for R alone."""
+    if out is not None:
+        return write_out("linalg_qr", linalg_qr, (A, mode,), {}, out)
     try:
         return ops_decompositions.linalg_qr(A, mode)
     except AttributeError:
@@ -2252,8 +2312,10 @@ def linalg_qr(A: Tensor, mode: str = 'reduced') -> Any:
         raise
 
 
-def linalg_slogdet(A: Tensor) -> Any:
+def linalg_slogdet(A: Tensor, *, out: Any = None) -> Any:
     """(sign, logabsdet) of the determinant of a square matrix, or of each in a stack; sign 0 and -inf for a singular one."""
+    if out is not None:
+        return write_out("linalg_slogdet", linalg_slogdet, (A,), {}, out)
     try:
         return ops_linear_systems.linalg_slogdet(A)
     except AttributeError:
@@ -2261,11 +2323,13 @@ def linalg_slogdet(A: Tensor) -> Any:
         raise
 
 
-def linalg_solve(A: Tensor, B: Tensor, *, left: builtins.bool = True) -> Tensor:
+def linalg_solve(A: Tensor, B: Tensor, *, left: builtins.bool = True, out: Any = None) -> Tensor:
     """The X with A @ X = B, or X @ A = B unless `left`: A (..., n, n), B (..., n, k) or a vector (..., n); stacks broadcast.
 
     LinAlgError for a singular A.
     """
+    if out is not None:
+        return write_out("linalg_solve", linalg_solve, (A, B,), {"left": left}, out)
     try:
         return ops_linear_systems.linalg_solve(A, B, left=left)
     except AttributeError:
@@ -2273,8 +2337,10 @@ def linalg_solve(A: Tensor, B: Tensor, *, left: builtins.bool = True) -> Tensor:
         raise
 
 
-def linalg_solve_ex(A: Tensor, B: Tensor, *, left: builtins.bool = True, check_errors: builtins.bool = False) -> Any:
+def linalg_solve_ex(A: Tensor, B: Tensor, *, left: builtins.bool = True, check_errors: builtins.bool = False, out: Any = None) -> Any:
     """(result, info): `linalg.solve`; a singular matrix raises LinAlgError with `check_errors` and else gives an info other than 0."""
+    if out is not None:
+        return write_out("linalg_solve_ex", linalg_solve_ex, (A, B,), {"left": left, "check_errors": check_errors}, out)
     try:
         return ops_linear_systems.linalg_solve_ex(A, B, left=left, check_errors=check_errors)
     except AttributeError:
@@ -2282,8 +2348,10 @@ def linalg_solve_ex(A: Tensor, B: Tensor, *, left: builtins.bool = True, check_e
         raise
 
 
-def linalg_solve_triangular(A: Tensor, B: Tensor, *, upper: builtins.bool, left: builtins.bool = True, unitriangular: builtins.bool = False) -> Tensor:
+def linalg_solve_triangular(A: Tensor, B: Tensor, *, upper: builtins.bool, left: builtins.bool = True, unitriangular: builtins.bool = False, out: Any = None) -> Tensor:
     """The X with A @ X = B (X @ A = B unless `left`) for a triangular A, of which only that triangle is read; stacks broadcast."""
+    if out is not None:
+        return write_out("linalg_solve_triangular", linalg_solve_triangular, (A, B,), {"upper": upper, "left": left, "unitriangular": unitriangular}, out)
     try:
         return ops_linear_systems.linalg_solve_triangular(A, B, upper=upper, left=left, unitriangular=unitriangular)
     except AttributeError:
@@ -2291,8 +2359,10 @@ def linalg_solve_triangular(A: Tensor, B: Tensor, *, upper: builtins.bool, left:
         raise
 
 
-def linalg_svd(A: Tensor, full_matrices: builtins.bool = True, *, driver: str | None = None) -> Any:
+def linalg_svd(A: Tensor, full_matrices: builtins.bool = True, *, driver: str | None = None, out: Any = None) -> Any:
     """(U, S, Vh) with A = U @ diag(S) @ Vh, S descending; U and Vh square, or as small as can be without `full_matrices`."""
+    if out is not None:
+        return write_out("linalg_svd", linalg_svd, (A, full_matrices,), {"driver": driver}, out)
     try:
         return ops_decompositions.linalg_svd(A, full_matrices, driver=driver)
     except AttributeError:
@@ -2300,8 +2370,10 @@ def linalg_svd(A: Tensor, full_matrices: builtins.bool = True, *, driver: str | 
         raise
 
 
-def linalg_svdvals(A: Tensor, *, driver: str | None = None) -> Tensor:
+def linalg_svdvals(A: Tensor, *, driver: str | None = None, out: Any = None) -> Tensor:
     """The singular values of a matrix, or of each in a stack, descending."""
+    if out is not None:
+        return write_out("linalg_svdvals", linalg_svdvals, (A,), {"driver": driver}, out)
     try:
         return ops_decompositions.linalg_svdvals(A, driver=driver)
     except AttributeError:
@@ -2309,8 +2381,10 @@ def linalg_svdvals(A: Tensor, *, driver: str | None = None) -> Tensor:
         raise
 
 
-def linalg_tensorinv(A: Tensor, ind: builtins.int = 2) -> Tensor:
+def linalg_tensorinv(A: Tensor, ind: builtins.int = 2, *, out: Any = None) -> Tensor:
     """The inverse of a tensor as a matrix between its first `ind` axes and the rest."""
+    if out is not None:
+        return write_out("linalg_tensorinv", linalg_tensorinv, (A, ind,), {}, out)
     try:
         return ops_matrix_functions.linalg_tensorinv(A, ind)
     except AttributeError:
@@ -2318,8 +2392,10 @@ def linalg_tensorinv(A: Tensor, ind: builtins.int = 2) -> Tensor:
         raise
 
 
-def linalg_tensorsolve(A: Tensor, B: Tensor, dims: Any = None) -> Tensor:
+def linalg_tensorsolve(A: Tensor, B: Tensor, dims: Any = None, *, out: Any = None) -> Tensor:
     """The X with tensordot(A, X, X.ndim) = B; the axes of A in `dims` are moved to its end first."""
+    if out is not None:
+        return write_out("linalg_tensorsolve", linalg_tensorsolve, (A, B, dims,), {}, out)
     try:
         return ops_matrix_functions.linalg_tensorsolve(A, B, dims)
     except AttributeError:
@@ -2336,8 +2412,10 @@ def linalg_vander(x: Tensor, *, N: builtins.int | None = None) -> Tensor:
         raise
 
 
-def linalg_vecdot(x: Tensor, y: Tensor, *, dim: builtins.int = -1) -> Tensor:
+def linalg_vecdot(x: Tensor, y: Tensor, *, dim: builtins.int = -1, out: Any = None) -> Tensor:
     """Sums of products along `dim`; the other axes broadcast."""
+    if out is not None:
+        return write_out("linalg_vecdot", linalg_vecdot, (x, y,), {"dim": dim}, out)
     try:
         return ops_vector_products.linalg_vecdot(x, y, dim=dim)
     except AttributeError:
@@ -2345,8 +2423,10 @@ def linalg_vecdot(x: Tensor, y: Tensor, *, dim: builtins.int = -1) -> Tensor:
         raise
 
 
-def linalg_vector_norm(x: Tensor, ord: builtins.float = 2, dim: Any = None, keepdim: builtins.bool = False, *, dtype: Any = None) -> Tensor:
+def linalg_vector_norm(x: Tensor, ord: builtins.float = 2, dim: Any = None, keepdim: builtins.bool = False, *, dtype: Any = None, out: Any = None) -> Tensor:
     """(sum of abs(x)**ord)**(1/ord) along `dim`; the largest or smallest magnitude for inf and -inf, the count of nonzeros for 0."""
+    if out is not None:
+        return write_out("linalg_vector_norm", linalg_vector_norm, (x, ord, dim, keepdim,), {"dtype": dtype}, out)
     try:
         return ops_norms.linalg_vector_norm(x, ord, dim, keepdim, dtype=dtype)
     except AttributeError:
@@ -2579,8 +2659,10 @@ def lu(input: Tensor, pivot: builtins.bool = True, get_infos: builtins.bool = Fa
         raise
 
 
-def lu_solve(input: Tensor, LU_data: Tensor, LU_pivots: Tensor) -> Tensor:
+def lu_solve(input: Tensor, LU_data: Tensor, LU_pivots: Tensor, *, out: Any = None) -> Tensor:
     """`linalg.lu_solve` with its operands in another order."""
+    if out is not None:
+        return write_out("lu_solve", lu_solve, (input, LU_data, LU_pivots,), {}, out)
     try:
         return ops_triangular_factors.lu_solve(input, LU_data, LU_pivots)
     except AttributeError:
@@ -2588,8 +2670,10 @@ def lu_solve(input: Tensor, LU_data: Tensor, LU_pivots: Tensor) -> Tensor:
         raise
 
 
-def lu_unpack(LU_data: Tensor, LU_pivots: Tensor, unpack_data: builtins.bool = True, unpack_pivots: builtins.bool = True) -> Any:
+def lu_unpack(LU_data: Tensor, LU_pivots: Tensor, unpack_data: builtins.bool = True, unpack_pivots: builtins.bool = True, *, out: Any = None) -> Any:
     """(P, L, U) of a compact decomposition; what isn't asked for is empty."""
+    if out is not None:
+        return write_out("lu_unpack", lu_unpack, (LU_data, LU_pivots, unpack_data, unpack_pivots,), {}, out)
     try:
         return ops_triangular_factors.lu_unpack(LU_data, LU_pivots, unpack_data, unpack_pivots)
     except AttributeError:
@@ -2852,8 +2936,10 @@ def mv(input: Tensor, vec: Tensor, *, out: Any = None) -> Tensor:
         raise
 
 
-def mvlgamma(input: Tensor, p: builtins.int) -> Tensor:
+def mvlgamma(input: Tensor, p: builtins.int, *, out: Any = None) -> Tensor:
     """The logarithm of the multivariate gamma function of dimension p >= 1."""
+    if out is not None:
+        return write_out("mvlgamma", mvlgamma, (input, p,), {}, out)
     try:
         return ops_special_functions.mvlgamma(input, p)
     except AttributeError:
@@ -3085,8 +3171,10 @@ def poisson(input: Tensor, generator: Any = None) -> Tensor:
         raise
 
 
-def polygamma(n: builtins.int, input: Tensor) -> Tensor:
+def polygamma(n: builtins.int, input: Tensor, *, out: Any = None) -> Tensor:
     """The n-th derivative of `digamma`."""
+    if out is not None:
+        return write_out("polygamma", polygamma, (n, input,), {}, out)
     try:
         return ops_special_functions.polygamma(n, input)
     except AttributeError:
@@ -3253,8 +3341,10 @@ def remainder_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     return input.remainder_(*args, **kwargs)
 
 
-def renorm(input: Tensor, p: builtins.float, dim: builtins.int, maxnorm: builtins.float) -> Tensor:
+def renorm(input: Tensor, p: builtins.float, dim: builtins.int, maxnorm: builtins.float, *, out: Any = None) -> Tensor:
     """The slices along `dim`, those with a p-norm above `maxnorm` scaled down to it."""
+    if out is not None:
+        return write_out("renorm", renorm, (input, p, dim, maxnorm,), {}, out)
     try:
         return ops_spread_measures.renorm(input, p, dim, maxnorm)
     except AttributeError:
@@ -3617,13 +3707,17 @@ def sort(input: Tensor, dim: builtins.int = -1, descending: builtins.bool = Fals
         raise
 
 
-def special_entr(input: Any) -> Any:
+def special_entr(input: Any, *, out: Any = None) -> Any:
     """-input * log(input); 0 at 0, -inf below."""
+    if out is not None:
+        return write_out("special_entr", special_entr, (input,), {}, out)
     return invoke(ops_transcendental.special_entr, (input,), ())
 
 
-def special_erfcx(input: Tensor) -> Tensor:
+def special_erfcx(input: Tensor, *, out: Any = None) -> Tensor:
     """exp(input ** 2) * erfc(input), without overflow."""
+    if out is not None:
+        return write_out("special_erfcx", special_erfcx, (input,), {}, out)
     try:
         return ops_special_functions.special_erfcx(input)
     except AttributeError:
@@ -3631,8 +3725,10 @@ def special_erfcx(input: Tensor) -> Tensor:
         raise
 
 
-def special_i0e(input: Tensor) -> Tensor:
+def special_i0e(input: Tensor, *, out: Any = None) -> Tensor:
     """exp(-abs(input)) * i0(input)."""
+    if out is not None:
+        return write_out("special_i0e", special_i0e, (input,), {}, out)
     try:
         return ops_special_functions.special_i0e(input)
     except AttributeError:
@@ -3640,8 +3736,10 @@ def special_i0e(input: Tensor) -> Tensor:
         raise
 
 
-def special_i1(input: Tensor) -> Tensor:
+def special_i1(input: Tensor, *, out: Any = None) -> Tensor:
     """The modified Bessel function of the first kind of order 1."""
+    if out is not None:
+        return write_out("special_i1", special_i1, (input,), {}, out)
     try:
         return ops_special_functions.special_i1(input)
     except AttributeError:
@@ -3649,8 +3747,10 @@ def special_i1(input: Tensor) -> Tensor:
         raise
 
 
-def special_i1e(input: Tensor) -> Tensor:
+def special_i1e(input: Tensor, *, out: Any = None) -> Tensor:
     """exp(-abs(input)) * special.i1(input)."""
+    if out is not None:
+        return write_out("special_i1e", special_i1e, (input,), {}, out)
     try:
         return ops_special_functions.special_i1e(input)
     except AttributeError:
@@ -3658,8 +3758,10 @@ def special_i1e(input: Tensor) -> Tensor:
         raise
 
 
-def special_log_ndtr(input: Tensor) -> Tensor:
+def special_log_ndtr(input: Tensor, *, out: Any = None) -> Tensor:
     """log(special.ndtr(input)), accurate in the tail."""
+    if out is not None:
+        return write_out("special_log_ndtr", special_log_ndtr, (input,), {}, out)
     try:
         return ops_special_functions.special_log_ndtr(input)
     except AttributeError:
@@ -3667,8 +3769,10 @@ def special_log_ndtr(input: Tensor) -> Tensor:
         raise
 
 
-def special_ndtr(input: Tensor) -> Tensor:
+def special_ndtr(input: Tensor, *, out: Any = None) -> Tensor:
     """The distribution function of the normal distribution."""
+    if out is not None:
+        return write_out("special_ndtr", special_ndtr, (input,), {}, out)
     try:
         return ops_special_functions.special_ndtr(input)
     except AttributeError:
@@ -3676,8 +3780,10 @@ def special_ndtr(input: Tensor) -> Tensor:
         raise
 
 
-def special_ndtri(input: Tensor) -> Tensor:
+def special_ndtri(input: Tensor, *, out: Any = None) -> Tensor:
     """The inverse of `special.ndtr` on [0, 1]; NaN outside."""
+    if out is not None:
+        return write_out("special_ndtri", special_ndtri, (input,), {}, out)
     try:
         return ops_special_functions.special_ndtri(input)
     except AttributeError:
@@ -3685,13 +3791,17 @@ def special_ndtri(input: Tensor) -> Tensor:
         raise
 
 
-def special_xlog1py(input: Any, other: Any) -> Any:
+def special_xlog1py(input: Any, other: Any, *, out: Any = None) -> Any:
     """input * log1p(other), and 0 where input is 0 (unless other is NaN)."""
+    if out is not None:
+        return write_out("special_xlog1py", special_xlog1py, (input, other,), {}, out)
     return invoke(ops_transcendental.special_xlog1py, (input, other,), ())
 
 
-def special_zeta(input: Any, other: Any) -> Tensor:
+def special_zeta(input: Any, other: Any, *, out: Any = None) -> Tensor:
     """Hurwitz's zeta function: the sum of (other + k) ** -input over k = 0, 1, ... One of the two may be a number. No gradient by `input`."""
+    if out is not None:
+        return write_out("special_zeta", special_zeta, (input, other,), {}, out)
     return ops_special_functions.special_zeta(input, other)
 
 
@@ -3818,8 +3928,10 @@ def sum(input: Tensor, dim: Any = None, keepdim: builtins.bool = False, *, dtype
         raise
 
 
-def svd(input: Tensor, some: builtins.bool = True, compute_uv: builtins.bool = True) -> Any:
+def svd(input: Tensor, some: builtins.bool = True, compute_uv: builtins.bool = True, *, out: Any = None) -> Any:
     """(U, S, V) with A = U @ diag(S) @ V.T."""
+    if out is not None:
+        return write_out("svd", svd, (input, some, compute_uv,), {}, out)
     try:
         return ops_decompositions.svd(input, some, compute_uv)
     except AttributeError:
@@ -4010,8 +4122,10 @@ def trapezoid(y: Tensor, x: Tensor | None = None, *, dx: Any = None, dim: builti
 trapz = trapezoid
 
 
-def triangular_solve(input: Tensor, A: Tensor, upper: builtins.bool = True, transpose: builtins.bool = False, unitriangular: builtins.bool = False) -> Any:
+def triangular_solve(input: Tensor, A: Tensor, upper: builtins.bool = True, transpose: builtins.bool = False, unitriangular: builtins.bool = False, *, out: Any = None) -> Any:
     """(solution, cloned_coefficient) of A @ X = input for a triangular A, or of its transpose."""
+    if out is not None:
+        return write_out("triangular_solve", triangular_solve, (input, A, upper, transpose, unitriangular,), {}, out)
     try:
         return ops_matrix_functions.triangular_solve(input, A, upper, transpose, unitriangular)
     except AttributeError:

@@ -904,11 +904,11 @@ class Tensor(TensorMethods, public=True):
         return inplace(ops_selection.clamp_min, "clamp_min_", self, (min,), {})
 
     def clone(self, *, memory_format: Any = None) -> Tensor:
-        """A copy; gradients flow through it."""
+        """A copy, whose axes lie in memory as the tensor's do unless another order is asked for; gradients flow through it."""
         return ops_casts.clone(self, memory_format=memory_format)
 
     def contiguous(self, memory_format: Any = None) -> Tensor:
-        """The tensor itself if its elements lie in row-major order, else a copy."""
+        """The tensor itself if its elements lie in row-major order, or in the order asked for, else a copy."""
         return ops_casts.contiguous(self, memory_format)
 
     def copysign(self, other: Tensor | Number) -> Any:
@@ -3560,6 +3560,7 @@ class Tensor(TensorMethods, public=True):
     def to(self, *args: Any, **named: Any) -> Tensor:
         """In another dtype: `x.to(dtype)`, `x.to(other)`, `x.to(device, dtype)`; the tensor itself where nothing changes, unless `copy=True`.
 
+        memory_format: the order of the axes in memory, by default that of the tensor.
         RuntimeError or AssertionError for a device other than the CPU.
         """
         return ops_casts.to(self, *args, **named)

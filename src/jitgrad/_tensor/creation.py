@@ -1,27 +1,27 @@
-"""Making tensors: from data, filled with one value, ranges. Everything here is a leaf."""
+"""Making tensors: from data, filled with one value, ranges. Everything here is a leaf.
+
+What these functions have in common - `out=`, dtype, layout, device, `pin_memory`, `requires_grad`, the order in memory - `factory` and
+`factory_like` add to a function that makes an array.
+"""
 
 from __future__ import annotations
 
+import functools
 import math
 import warnings
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from .._core.devices import check_device, check_place
-from .._core.dtypes import bool_, default_dtype, dtype as Dtype, from_numpy as from_native, int64, scalar_dtype
+from .._core.devices import blank, blank_like, check_device, check_memory_format, check_place, in_order, preserve_format
+from .._core.dtypes import bool_, default_dtype, dtype as Dtype, int64, scalar_dtype
 from .._core.errors import argument_error, bracketed
 from .._core.meta import plain_meta
 from .._core.shapes import parse_shape
 from .._engine import modes
-from .base import TensorBase, around, own_rare, settle, wrap
-from .convert import (
-    check_fits,
-    check_shareable,
-    data_array,
-    dtype_argument,
-    number_argument,
-)
+from .base import TensorBase, around, own_rare, wrap
+from .convert import check_fits, check_shareable, data_array, dtype_argument, number_argument
 
 Array = np.ndarray[Any, Any]
 Tensor = Any
@@ -41,6 +41,95 @@ def leaf(array: Array, requires_grad: bool = False) -> Tensor:
             raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients")
         result.requires_grad_()
     return result
+
+
+def factory(make: Callable[..., Array]) -> Callable[..., Tensor]:
+    """A function that makes a leaf of what `make(kind, ...)` gives: an array, of the dtype `kind` if that isn't None.
+
+    It takes the arguments of `make` and `out` (a tensor to write to, of which it takes the dtype), `dtype`, `layout`, `device`,
+    `pin_memory` and `requires_grad`.
+    """
+    function = make.__name__
+
+    def made(*args: Any, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None, pin_memory: bool = False,
+             requires_grad: bool = False, **named: Any) -> Tensor:  # fmt: skip
+        if device is not None or layout is not None or pin_memory:
+            check_place(function, device, layout, pin_memory)
+        if dtype is not None:
+            dtype = dtype_argument(function, dtype)
+        if out is None:
+            return leaf(make(dtype, *args, **named), requires_grad)
+        check_out(function, out, dtype)
+        result = written(out, leaf(make(out.meta.kind, *args, **named)))
+        return result.requires_grad_() if requires_grad else result
+
+    return named_after(made, make)
+
+
+def factory_like(make: Callable[..., Array]) -> Callable[..., Tensor]:
+    """A function of a tensor that makes a leaf of what `make(array, kind, order, ...)` gives: an array of that shape, dtype and memory format.
+
+    It takes the tensor, the further arguments of `make`, and `dtype`, `layout`, `device`, `pin_memory`, `requires_grad`, `memory_format`.
+    """
+    function = make.__name__
+
+    def made(input: Tensor, *args: Any, dtype: Any = None, layout: Any = None, device: Any = None, pin_memory: bool = False,
+             requires_grad: bool = False, memory_format: Any = None, **named: Any) -> Tensor:  # fmt: skip
+        if not isinstance(input, TensorBase):
+            raise argument_error(function, "input", 1, "Tensor", input)
+        if device is not None or layout is not None or pin_memory or memory_format is not None:
+            check_place(function, device, layout, pin_memory, memory_format, input.ndim)
+        kind = input.meta.kind if dtype is None else dtype_argument(function, dtype)
+        return leaf(make(input.array, kind, memory_format, *args, **named), requires_grad)
+
+    return named_after(made, make)
+
+
+def named_after(made: Callable[..., Tensor], make: Callable[..., Array]) -> Callable[..., Tensor]:
+    """Name and documentation of a declaration for the function made of it, whose signature is its own."""
+    functools.update_wrapper(made, make, ("__module__", "__name__", "__qualname__", "__doc__"))
+    del made.__wrapped__  # type: ignore[attr-defined]
+    return made
+
+
+# ---------------------------------------------------------------- out=
+def check_out(function: str, out: Any, dtype: Dtype | None) -> None:
+    """TypeError or RuntimeError for an `out` that the function can't write to."""
+    if not isinstance(out, TensorBase):
+        raise TypeError(f"{function}(): argument 'out' must be Tensor, not {type(out).__name__}")
+    if dtype is not None and dtype is not out.meta.kind:
+        raise RuntimeError(f"dtype {dtype.scalar_name} does not match dtype of out parameter ({out.meta.kind.scalar_name})")
+    if out.requires_grad and modes.grad_enabled():
+        raise RuntimeError(f"aten::{function}(): functions with out=... arguments don't support automatic differentiation, but one of the "
+                           "arguments requires grad.")  # fmt: skip
+
+
+def written(out: Tensor, values: Tensor) -> Tensor:
+    """`out` with the shape and elements of a tensor of its dtype."""
+    if out.meta.shape != values.meta.shape:
+        out.resize_(values.meta.shape)
+    return out.copy_(values)
+
+
+# ---------------------------------------------------------------- arguments
+def sizes(function: str, size: tuple[Any, ...], named: dict[str, Any]) -> tuple[int, ...]:
+    """The shape out of `f(2, 3)`, `f((2, 3))` or `f(size=(2, 3))`. TypeError or RuntimeError in torch's words."""
+    if not size and "size" in named:
+        size = (named.pop("size"),)
+    if named:
+        raise TypeError(f"{function}() got an unexpected keyword argument '{next(iter(named))}'")
+    shape = parse_shape(size, function)
+    for n in shape:
+        if n < 0:
+            if function == "zeros":
+                raise RuntimeError("zeros: Dimension size must be non-negative.")
+            raise RuntimeError(f"Trying to create tensor with negative dimension {n}: {bracketed(shape)}")
+    return shape
+
+
+def native(kind: Dtype | None) -> np.dtype[Any]:
+    """The NumPy dtype of a `dtype=` argument, the default one for None."""
+    return (kind or default_dtype()).numpy
 
 
 # ---------------------------------------------------------------- from data
@@ -99,212 +188,102 @@ def asarray(
 
 
 # ---------------------------------------------------------------- filled with one value
-def sizes(function: str, size: tuple[Any, ...], named: dict[str, Any]) -> tuple[int, ...]:
-    """The shape out of `f(2, 3)`, `f((2, 3))` or `f(size=(2, 3))`. TypeError or RuntimeError in torch's words."""
-    if not size and "size" in named:
-        size = (named.pop("size"),)
-    if named:
-        raise TypeError(f"{function}() got an unexpected keyword argument '{next(iter(named))}'")
-    shape = parse_shape(size, function)
-    if any(n < 0 for n in shape):
-        if function == "zeros":
-            raise RuntimeError("zeros: Dimension size must be non-negative.")
-        bad = next(n for n in shape if n < 0)
-        raise RuntimeError(f"Trying to create tensor with negative dimension {bad}: {bracketed(shape)}")
-    return shape
-
-
-def native(function: str, dtype: Any) -> np.dtype[Any]:
-    """The NumPy dtype of a `dtype=` argument, the default one for None."""
-    return (dtype_argument(function, dtype) or default_dtype()).numpy
-
-
-def zeros(
-    *size: Any,
-    dtype: Dtype | None = None,
-    device: Any = None,
-    requires_grad: bool = False,
-    layout: Any = None,
-    pin_memory: bool = False,
-    **named: Any,
-) -> Tensor:
+@factory
+def zeros(kind: Dtype | None, *size: Any, **named: Any) -> Array:
     """A tensor of zeros; `zeros(2, 3)` or `zeros((2, 3))`."""
-    check_place("zeros", device, layout, pin_memory)
-    return leaf(np.zeros(sizes("zeros", size, named), native("zeros", dtype)), requires_grad)
+    return np.zeros(sizes("zeros", size, named), native(kind))
 
 
-def ones(
-    *size: Any,
-    dtype: Dtype | None = None,
-    device: Any = None,
-    requires_grad: bool = False,
-    layout: Any = None,
-    pin_memory: bool = False,
-    **named: Any,
-) -> Tensor:
+@factory
+def ones(kind: Dtype | None, *size: Any, **named: Any) -> Array:
     """A tensor of ones; `ones(2, 3)` or `ones((2, 3))`."""
-    check_place("ones", device, layout, pin_memory)
-    return leaf(np.ones(sizes("ones", size, named), native("ones", dtype)), requires_grad)
+    return np.ones(sizes("ones", size, named), native(kind))
 
 
-def empty(*size: Any, dtype: Dtype | None = None, device: Any = None, requires_grad: bool = False, layout: Any = None, pin_memory: bool = False,
-          memory_format: Any = None, **named: Any) -> Tensor:  # fmt: skip
+@factory
+def empty(kind: Dtype | None, *size: Any, memory_format: Any = None, **named: Any) -> Array:
     """A tensor whose elements are whatever the memory held."""
-    check_place("empty", device, layout, pin_memory, memory_format)
-    return leaf(np.empty(sizes("empty", size, named), native("empty", dtype)), requires_grad)
+    shape = sizes("empty", size, named)
+    if memory_format is None:
+        return np.empty(shape, native(kind))
+    check_memory_format("empty", memory_format, len(shape))
+    if memory_format is preserve_format:
+        raise RuntimeError("unsupported memory format Preserve")
+    return blank(shape, native(kind), memory_format)
 
 
-def full(
-    size: Any,
-    fill_value: Any,
-    *,
-    dtype: Dtype | None = None,
-    device: Any = None,
-    requires_grad: bool = False,
-    layout: Any = None,
-    pin_memory: bool = False,
-) -> Tensor:
+@factory
+def full(kind: Dtype | None, size: Any, fill_value: Any) -> Array:
     """A tensor of one value, by default of the dtype the value has. RuntimeError if it doesn't fit an integer `dtype`."""
-    check_place("full", device, layout, pin_memory)
     if not isinstance(size, (tuple, list)):
         raise argument_error("full", "size", 1, "tuple of ints", size)
-    return leaf(filled("full", sizes("full", (size,), {}), fill_value, dtype_argument("full", dtype)), requires_grad)
+    return filled("full", sizes("full", (size,), {}), fill_value, kind)
 
 
 def filled(function: str, shape: tuple[int, ...], value: Any, kind: Dtype | None) -> Array:
     """An array of one number."""
+    found = one_number(function, value, kind)
+    return np.full(shape, found, found.dtype)
+
+
+def one_number(function: str, value: Any, kind: Dtype | None) -> Array:
+    """A fill value as an array without axes. RuntimeError if it doesn't fit an integer dtype."""
     number = number_argument(function, "fill_value", 2, value)
     if kind is None:
         kind = value.meta.kind if isinstance(value, TensorBase) else scalar_dtype(number)
     if kind.kind == "i":
         check_fits(np.asarray(number), kind, f"{kind.name}_t")
     with np.errstate(over="ignore", invalid="ignore"):
-        return np.full(shape, np.asarray(number).astype(kind.numpy))
+        return np.asarray(number).astype(kind.numpy)
 
 
-def _like(function: str, input: Any, dtype: Any, device: Any) -> tuple[tuple[int, ...], Dtype]:
-    check_device(device)
-    if not isinstance(input, TensorBase):
-        raise argument_error(function, "input", 1, "Tensor", input)
-    return input.meta.shape, dtype_argument(function, dtype) or input.meta.kind
+@factory_like
+def zeros_like(array: Array, kind: Dtype, order: Any) -> Array:
+    """Zeros of the shape, dtype and order in memory of `input`."""
+    return blank_like(array, kind.numpy, order, np.zeros)
 
 
-def zeros_like(
-    input: Tensor,
-    *,
-    dtype: Dtype | None = None,
-    device: Any = None,
-    requires_grad: bool = False,
-    layout: Any = None,
-    memory_format: Any = None,
-    pin_memory: bool = False,
-) -> Tensor:
-    """Zeros of the shape and dtype of `input`."""
-    check_place("zeros_like", device, layout, pin_memory, memory_format)
-    shape, kind = _like("zeros_like", input, dtype, device)
-    return leaf(np.zeros(shape, kind.numpy), requires_grad)
+@factory_like
+def ones_like(array: Array, kind: Dtype, order: Any) -> Array:
+    """Ones of the shape, dtype and order in memory of `input`."""
+    return blank_like(array, kind.numpy, order, np.ones)
 
 
-def ones_like(
-    input: Tensor,
-    *,
-    dtype: Dtype | None = None,
-    device: Any = None,
-    requires_grad: bool = False,
-    layout: Any = None,
-    memory_format: Any = None,
-    pin_memory: bool = False,
-) -> Tensor:
-    """Ones of the shape and dtype of `input`."""
-    check_place("ones_like", device, layout, pin_memory, memory_format)
-    shape, kind = _like("ones_like", input, dtype, device)
-    return leaf(np.ones(shape, kind.numpy), requires_grad)
+@factory_like
+def empty_like(array: Array, kind: Dtype, order: Any) -> Array:
+    """Uninitialised memory of the shape, dtype and order in memory of `input`."""
+    return blank_like(array, kind.numpy, order)
 
 
-def empty_like(
-    input: Tensor,
-    *,
-    dtype: Dtype | None = None,
-    device: Any = None,
-    requires_grad: bool = False,
-    layout: Any = None,
-    memory_format: Any = None,
-    pin_memory: bool = False,
-) -> Tensor:
-    """Uninitialised memory of the shape and dtype of `input`."""
-    check_place("empty_like", device, layout, pin_memory, memory_format)
-    shape, kind = _like("empty_like", input, dtype, device)
-    return leaf(np.empty(shape, kind.numpy), requires_grad)
+@factory_like
+def full_like(array: Array, kind: Dtype, order: Any, fill_value: Any) -> Array:
+    """One value in the shape, dtype and order in memory of `input`."""
+    made = blank_like(array, kind.numpy, order)
+    made[...] = one_number("full_like", fill_value, kind)
+    return made
 
 
-def full_like(
-    input: Tensor,
-    fill_value: Any,
-    *,
-    dtype: Dtype | None = None,
-    device: Any = None,
-    requires_grad: bool = False,
-    layout: Any = None,
-    memory_format: Any = None,
-    pin_memory: bool = False,
-) -> Tensor:
-    """One value in the shape and dtype of `input`."""
-    check_place("full_like", device, layout, pin_memory, memory_format)
-    shape, kind = _like("full_like", input, dtype, device)
-    return leaf(filled("full_like", shape, fill_value, kind), requires_grad)
-
-
-def scalar_tensor(
-    s: Any,
-    *,
-    dtype: Dtype | None = None,
-    device: Any = None,
-    requires_grad: bool = False,
-    layout: Any = None,
-    pin_memory: bool = False,
-) -> Tensor:
+@factory
+def scalar_tensor(kind: Dtype | None, s: Any) -> Array:
     """A 0-dim tensor, by default of the default dtype."""
-    check_place("scalar_tensor", device, layout, pin_memory)
-    number = number_argument("scalar_tensor", "s", 1, s)
-    return leaf(
-        filled("scalar_tensor", (), number, dtype_argument("scalar_tensor", dtype) or default_dtype()), requires_grad
-    )
+    return filled("scalar_tensor", (), number_argument("scalar_tensor", "s", 1, s), kind or default_dtype())
 
 
-def empty_strided(
-    size: Any,
-    stride: Any,
-    *,
-    dtype: Dtype | None = None,
-    device: Any = None,
-    requires_grad: bool = False,
-    layout: Any = None,
-    pin_memory: bool = False,
-) -> Tensor:
+@factory
+def empty_strided(kind: Dtype | None, size: Any, stride: Any) -> Array:
     """Uninitialised memory of a given shape and strides (in elements)."""
-    check_place("empty_strided", device, layout, pin_memory)
-    shape, steps, kind = sizes("empty_strided", (size,), {}), tuple(stride), native("empty_strided", dtype)
+    shape, steps, dtype = sizes("empty_strided", (size,), {}), tuple(stride), native(kind)
     if len(shape) != len(steps):
         raise RuntimeError(
             f"empty_strided: the dimensionality of sizes ({len(shape)}) must match the dimensionality of strides ({len(steps)})"
         )
     extent = 1 + sum((n - 1) * step for n, step in zip(shape, steps, strict=True)) if all(shape) else 0
-    memory = np.empty(extent, kind)
-    return leaf(np.ndarray(shape, kind, memory, 0, tuple(step * kind.itemsize for step in steps)), requires_grad)
+    return np.ndarray(shape, dtype, np.empty(extent, dtype), 0, tuple(step * dtype.itemsize for step in steps))
 
 
-def empty_permuted(
-    size: Any,
-    physical_layout: Any,
-    *,
-    dtype: Dtype | None = None,
-    device: Any = None,
-    requires_grad: bool = False,
-    layout: Any = None,
-    pin_memory: bool = False,
-) -> Tensor:
+@factory
+def empty_permuted(kind: Dtype | None, size: Any, physical_layout: Any) -> Array:
     """Uninitialised memory whose axes lie in memory in the order `physical_layout`, outermost first."""
-    check_place("empty_permuted", device, layout, pin_memory)
     shape, order = sizes("empty_permuted", (size,), {}), tuple(physical_layout)
     if len(shape) != len(order):
         raise RuntimeError(f"Number of dimensions in size does not match the length of the physical_layout; i.e. len(size) = {len(shape)} is not "
@@ -316,19 +295,16 @@ def empty_permuted(
                                "NB: negative dims not currently supported; file an issue if you want it.")  # fmt: skip
     if len(set(order)) != len(order):
         raise RuntimeError("Duplicate dim not allowed")
-    memory = np.empty(tuple(shape[axis] for axis in order), native("empty_permuted", dtype))
-    return leaf(memory.transpose(np.argsort(order)), requires_grad)
+    return in_order(shape, native(kind), order)
 
 
 # ---------------------------------------------------------------- ranges
-def arange(*bounds: Any, start: Any = 0, end: Any = None, step: Any = 1, out: Tensor | None = None, dtype: Dtype | None = None,
-           device: Any = None, requires_grad: bool = False, layout: Any = None, pin_memory: bool = False) -> Tensor:  # fmt: skip
+@factory
+def arange(kind: Dtype | None, *bounds: Any, start: Any = 0, end: Any = None, step: Any = 1) -> Array:
     """`arange(end)`, `arange(start, end)`, `arange(start, end, step)`: start, start + step ... without `end`.
 
     int64 unless a bound is a float. RuntimeError for a step of zero or of the wrong sign.
     """
-    check_place("arange", device, layout, pin_memory)
-    kind = dtype_argument("arange", dtype) or (None if out is None else out.meta.kind)
     if len(bounds) == 1:
         start, end = (bounds[0], end) if end is not None else (start, bounds[0])
     elif bounds:
@@ -343,22 +319,7 @@ def arange(*bounds: Any, start: Any = 0, end: Any = None, step: Any = 1, out: Te
         kind = int64 if all(isinstance(x, (int, np.integer)) for x in (first, last, by)) else default_dtype()
     if kind is bool_:
         raise NotImplementedError("\"arange_cpu\" not implemented for 'Bool'")
-    values = _steps(first, last, by, kind)
-    return leaf(values, requires_grad) if out is None else _into(out, values)
-
-
-def _into(out: Tensor, values: Array) -> Tensor:
-    """Put values into `out=`, which takes on their shape. RuntimeError for another dtype."""
-    if out.array.dtype != values.dtype:
-        raise RuntimeError(
-            f"dtype {from_native(values.dtype).scalar_name} does not match dtype of out parameter ({out.meta.kind.scalar_name})"
-        )
-    if out.array.shape == values.shape:
-        return out.copy_(leaf(values))
-    out.array = values
-    settle(out)
-    out._bump()
-    return out
+    return _steps(first, last, by, kind)
 
 
 def _steps(first: Any, last: Any, by: Any, kind: Dtype) -> Array:
@@ -377,21 +338,12 @@ def _steps(first: Any, last: Any, by: Any, kind: Dtype) -> Array:
     return np.asarray(first + np.arange(count, dtype=np.float64) * by, kind.numpy)
 
 
-def eye(
-    n: int,
-    m: int | None = None,
-    *,
-    dtype: Dtype | None = None,
-    device: Any = None,
-    requires_grad: bool = False,
-    layout: Any = None,
-    pin_memory: bool = False,
-) -> Tensor:
+@factory
+def eye(kind: Dtype | None, n: int, m: int | None = None) -> Array:
     """Ones on the diagonal of an (n, m) matrix, m = n by default."""
-    check_place("eye", device, layout, pin_memory)
     for place, (name, count) in enumerate((("n", n), ("m", n if m is None else m)), 1):
         if isinstance(count, bool) or not hasattr(count, "__index__"):
             raise argument_error("eye", name, place, "int", count)
         if count < 0:
             raise RuntimeError(f"{name} must be greater or equal to 0, got {count}")
-    return leaf(np.eye(n, m, dtype=native("eye", dtype)), requires_grad)
+    return np.eye(n, m, dtype=native(kind))

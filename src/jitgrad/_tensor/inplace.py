@@ -22,7 +22,7 @@ from .._expr import const
 from .._ops.derived import Map
 from .._ops.kinds import ONE_OP, camel
 from .._ops.maps import Elementwise
-from .._ops.outputs import check_kind
+from .._ops.outputs import IN_DTYPE_OF_OUT, check_kind
 from .base import INFERENCE_WRITE, ODD, TensorBase, settle, version_of, wrap
 from .elementwise import record_map, write_into
 from .nodes import node_class
@@ -242,6 +242,8 @@ def write_out(name: str, function: Function, args: tuple[Any, ...], named: dict[
                            "grad.")  # fmt: skip
     if has_tangent(*inputs, *targets):
         raise NotImplementedError(f"Trying to use forward AD with {name}_out that does not support it because it is an out= function")
+    if name in IN_DTYPE_OF_OUT and named.get("dtype") is None:
+        named["dtype"] = targets[0].meta.kind
     result = function(*args, **named)
     results = result if isinstance(result, tuple) else (result,)
     if isinstance(result, tuple) is not isinstance(out, (tuple, list)) or len(results) != len(targets):

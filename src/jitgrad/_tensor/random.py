@@ -8,17 +8,16 @@ from typing import Any, Final
 
 import numpy as np
 
-from .._core.devices import CPU, check_device, check_place, device as Device
+from .._core.devices import CPU, blank_like, check_device, device as Device
 from .._core.dtypes import dtype as Dtype, float32, iinfo, int64
-from .._core.errors import argument_error
 from .._core.shapes import parse_shape
 from .._core.stream import DEFAULT, Stream, fresh_seed
 from .._engine import modes
 from .._ops import random as draws
 from .base import TensorBase, wrap
-from .convert import dtype_argument
-from .creation import leaf, native, sizes
+from .creation import check_out, factory, factory_like, native, sizes, written
 
+Array = np.ndarray[Any, Any]
 Tensor = Any
 STATE_BYTES: Final = 16
 
@@ -131,7 +130,7 @@ def fork_rng(devices: Any = None, enabled: bool = True) -> Iterator[None]:
 
 
 # ---------------------------------------------------------------- tensors
-def seen(kind: str, array: np.ndarray[Any, Any], generator: Any, low: float = 0.0, span: float = 1.0) -> np.ndarray[Any, Any]:
+def seen(kind: str, array: Array, generator: Any, low: float = 0.0, span: float = 1.0) -> Array:
     """Tell a trace what was drawn; returns the array."""
     if modes.SPECIAL and modes.LOCAL.tracer is not None:
         modes.LOCAL.tracer.drawn(kind, array, draws.stream_of(generator), low, span)
@@ -144,36 +143,33 @@ def resets() -> None:
         modes.LOCAL.tracer.reseeded()
 
 
-def rand(*size: Any, generator: Any = None, dtype: Dtype | None = None, device: Any = None, requires_grad: bool = False,
-         layout: Any = None, pin_memory: bool = False, **named: Any) -> Tensor:  # fmt: skip
+@factory
+def rand(kind: Dtype | None, *size: Any, generator: Any = None, **named: Any) -> Array:
     """Uniform numbers in [0, 1); `rand(2, 3)` or `rand((2, 3))`."""
-    check_place("rand", device, layout, pin_memory)
-    shape, kind = sizes("rand", size, named), native("rand", dtype)
-    draws.check_floating("check_uniform_bounds", dtype_argument("rand", dtype) or float32)
-    return leaf(seen("uniform", draws.uniform_array(shape, kind, draws.stream_of(generator)), generator), requires_grad)
+    shape = sizes("rand", size, named)
+    draws.check_floating("check_uniform_bounds", kind or float32)
+    return seen("uniform", draws.uniform_array(shape, native(kind), draws.stream_of(generator)), generator)
 
 
-def randn(*size: Any, generator: Any = None, dtype: Dtype | None = None, device: Any = None, requires_grad: bool = False,
-          layout: Any = None, pin_memory: bool = False, **named: Any) -> Tensor:  # fmt: skip
+@factory
+def randn(kind: Dtype | None, *size: Any, generator: Any = None, **named: Any) -> Array:
     """Normal numbers of mean 0 and variance 1; `randn(2, 3)` or `randn((2, 3))`."""
-    check_place("randn", device, layout, pin_memory)
-    shape, kind = sizes("randn", size, named), native("randn", dtype)
-    draws.check_floating("normal_kernel_cpu", dtype_argument("randn", dtype) or float32)
-    return leaf(seen("normal", draws.normal_array(shape, kind, draws.stream_of(generator)), generator), requires_grad)
+    shape = sizes("randn", size, named)
+    draws.check_floating("normal_kernel_cpu", kind or float32)
+    return seen("normal", draws.normal_array(shape, native(kind), draws.stream_of(generator)), generator)
 
 
-def randint(*args: Any, generator: Any = None, dtype: Dtype | None = None, device: Any = None, requires_grad: bool = False,
-            layout: Any = None, pin_memory: bool = False, **named: Any) -> Tensor:  # fmt: skip
+@factory
+def randint(kind: Dtype | None, *args: Any, generator: Any = None, **named: Any) -> Array:
     """Integers: `randint(high, size)` in [0, high), `randint(low, high, size)` in [low, high); int64 unless `dtype` is given."""
-    check_place("randint", device, layout, pin_memory)
     given = dict(zip(("low", "high", "size") if len(args) + len(named) > 2 else ("high", "size"), args, strict=False)) | named
     if "high" not in given or "size" not in given or set(given) - {"low", "high", "size"}:
         raise TypeError(f"randint() received an invalid combination of arguments - got ({', '.join(type(x).__name__ for x in args)})")
     shape = parse_shape((given["size"],), "randint")
-    return leaf(bounded(shape, int(given.get("low", 0)), int(given["high"]), dtype_argument("randint", dtype) or int64, generator), requires_grad)
+    return bounded(shape, int(given.get("low", 0)), int(given["high"]), kind or int64, generator)
 
 
-def bounded(shape: tuple[int, ...], low: int, high: int, kind: Dtype, generator: Any) -> np.ndarray[Any, Any]:
+def bounded(shape: tuple[int, ...], low: int, high: int, kind: Dtype, generator: Any) -> Array:
     """Integers in [low, high), in a dtype that must hold them."""
     draws.check_range(low, high)
     if kind.kind == "i":
@@ -185,64 +181,69 @@ def bounded(shape: tuple[int, ...], low: int, high: int, kind: Dtype, generator:
     return seen("integers", found, generator, low, high - low)
 
 
-def randperm(n: int, *, generator: Any = None, dtype: Dtype | None = None, device: Any = None, requires_grad: bool = False,
-             layout: Any = None, pin_memory: bool = False) -> Tensor:  # fmt: skip
+@factory
+def randperm(kind: Dtype | None, n: int, *, generator: Any = None) -> Array:
     """The integers from 0 to n - 1 in random order; int64 unless `dtype` is given."""
-    check_place("randperm", device, layout, pin_memory)
     if n < 0:
         raise RuntimeError(f"Trying to create tensor with negative dimension {n}: [{n}]")
-    kind = dtype_argument("randperm", dtype) or int64
+    kind = kind or int64
     if kind.kind == "i" and n - 1 > iinfo(kind).max:
         raise RuntimeError(f"value cannot be converted to type {kind.name}_t without overflow")
     found = draws.permutation_array(n, draws.stream_of(generator)).astype(kind.numpy, copy=False)
-    return leaf(seen("permutation", found, generator), requires_grad)
+    return seen("permutation", found, generator)
 
 
-def like(function: str, input: Any, dtype: Any, device: Any) -> tuple[tuple[int, ...], Dtype]:
-    """Shape and dtype of what a `..._like` function makes."""
-    check_device(device)
-    if not isinstance(input, TensorBase):
-        raise argument_error(function, "input", 1, "Tensor", input)
-    return input.meta.shape, dtype_argument(function, dtype) or input.meta.kind
+def laid(found: Array, like: Array, order: Any) -> Array:
+    """What was drawn, in the order in memory of another array or in the one asked for."""
+    if order is None and like.flags.c_contiguous:
+        return found
+    made = blank_like(like, found.dtype, order)
+    made[...] = found
+    return made
 
 
-def rand_like(input: Tensor, *, generator: Any = None, dtype: Dtype | None = None, device: Any = None, requires_grad: bool = False,
-              layout: Any = None, memory_format: Any = None) -> Tensor:  # fmt: skip
+@factory_like
+def rand_like(array: Array, kind: Dtype, order: Any, *, generator: Any = None) -> Array:
     """Uniform numbers in [0, 1) of the input's shape and dtype."""
-    check_place("rand_like", device, layout, False, memory_format)
-    shape, kind = like("rand_like", input, dtype, device)
     draws.check_floating("check_uniform_bounds", kind)
-    return leaf(seen("uniform", draws.uniform_array(shape, kind.numpy, draws.stream_of(generator)), generator), requires_grad)
+    found = seen("uniform", draws.uniform_array(array.shape, kind.numpy, draws.stream_of(generator)), generator)
+    return laid(found, array, order)
 
 
-def randn_like(input: Tensor, *, generator: Any = None, dtype: Dtype | None = None, device: Any = None, requires_grad: bool = False,
-               layout: Any = None, memory_format: Any = None) -> Tensor:  # fmt: skip
+@factory_like
+def randn_like(array: Array, kind: Dtype, order: Any, *, generator: Any = None) -> Array:
     """Normal numbers of mean 0 and variance 1, of the input's shape and dtype."""
-    check_place("randn_like", device, layout, False, memory_format)
-    shape, kind = like("randn_like", input, dtype, device)
     draws.check_floating("normal_kernel_cpu", kind)
-    return leaf(seen("normal", draws.normal_array(shape, kind.numpy, draws.stream_of(generator)), generator), requires_grad)
+    found = seen("normal", draws.normal_array(array.shape, kind.numpy, draws.stream_of(generator)), generator)
+    return laid(found, array, order)
 
 
-def randint_like(input: Tensor, low: int, high: int | None = None, *, generator: Any = None, dtype: Dtype | None = None, device: Any = None,
-                 requires_grad: bool = False, layout: Any = None, memory_format: Any = None) -> Tensor:  # fmt: skip
+@factory_like
+def randint_like(array: Array, kind: Dtype, order: Any, low: int, high: int | None = None, *, generator: Any = None) -> Array:
     """Integers in [0, low), or in [low, high), of the input's shape and dtype."""
-    check_place("randint_like", device, layout, False, memory_format)
-    shape, kind = like("randint_like", input, dtype, device)
     low, high = (0, low) if high is None else (low, high)
-    return leaf(bounded(shape, low, high, kind, generator), requires_grad)
+    return laid(bounded(array.shape, low, high, kind, generator), array, order)
 
 
-def normal(mean: Any = 0.0, std: Any = 1.0, size: Any = None, *, generator: Any = None, dtype: Dtype | None = None, device: Any = None,
-           requires_grad: bool = False, layout: Any = None, pin_memory: bool = False) -> Tensor:  # fmt: skip
-    """Normal numbers: of the given `size`, or around a tensor of means and with a tensor of deviations, which broadcast."""
-    check_place("normal", device, layout, pin_memory)
-    stream = draws.stream_of(generator)
+@factory
+def normal_of_size(kind: Dtype | None, mean: Any, std: Any, size: Any, generator: Any) -> Array:
+    """Normal numbers in a given shape."""
+    draws.check_std(std)
+    draws.check_floating("normal_kernel_cpu", kind or float32)
+    found = draws.normal_array(parse_shape((size,), "normal"), native(kind), draws.stream_of(generator), float(mean), float(std))
+    return seen("normal", found, generator, float(mean), float(std))
+
+
+def normal(mean: Any = 0.0, std: Any = 1.0, size: Any = None, *, generator: Any = None, out: Any = None, **how: Any) -> Tensor:
+    """Normal numbers: of the given `size`, or around a tensor of means and with a tensor of deviations, which broadcast.
+
+    With a size, `dtype`, `layout`, `device`, `pin_memory` and `requires_grad` can be given.
+    """
     if size is not None:
-        draws.check_std(std)
-        draws.check_floating("normal_kernel_cpu", dtype_argument("randn", dtype) or float32)
-        found = draws.normal_array(parse_shape((size,), "normal"), native("normal", dtype), stream, float(mean), float(std))
-        return leaf(seen("normal", found, generator, float(mean), float(std)), requires_grad)
+        return normal_of_size(mean, std, size, generator, out=out, **how)
+    if out is not None:
+        check_out("normal", out, None)
+        return written(out, normal(mean, std, generator=generator))
     tensor = mean if isinstance(mean, TensorBase) else std
     if not isinstance(tensor, TensorBase):
         raise TypeError(f"normal() received an invalid combination of arguments - got ({type(mean).__name__}, {type(std).__name__})")
@@ -252,4 +253,4 @@ def normal(mean: Any = 0.0, std: Any = 1.0, size: Any = None, *, generator: Any 
     elif bool((std.array < 0).any()):
         raise RuntimeError("normal expects all elements of std >= 0.0")
     mean, std = (x if isinstance(x, TensorBase) else wrap(np.asarray(x, tensor.meta.dtype)) for x in (mean, std))
-    return draws.normal_around_op(mean, std, stream)
+    return draws.normal_around_op(mean, std, draws.stream_of(generator))

@@ -11,35 +11,24 @@ from .._core.devices import check_place
 from .._core.dtypes import bool_, default_dtype, dtype as Dtype, int64
 from .base import TensorBase
 from .convert import check_fits, check_shareable, dtype_argument, number_argument
-from .creation import leaf
+from .creation import factory, leaf, native
 
 Array = np.ndarray[Any, Any]
 Tensor = Any
 
 
-def range(
-    start: Any = 0,
-    end: Any = None,
-    step: Any = 1,
-    *,
-    dtype: Dtype | None = None,
-    device: Any = None,
-    requires_grad: bool = False,
-    layout: Any = None,
-    pin_memory: bool = False,
-) -> Tensor:
+@factory
+def range(kind: Dtype | None, start: Any = 0, end: Any = None, step: Any = 1) -> Array:
     """start, start + step ... with `end`, as floats; deprecated for `arange`. RuntimeError for a step of zero or of the wrong sign."""
-    check_place("range", device, layout, pin_memory)
     warnings.warn("torch.range is deprecated and will be removed in a future release because its behavior is inconsistent with Python's range "
-                  "builtin. Instead, use torch.arange, which produces values in [start, end).", stacklevel=2)  # fmt: skip
+                  "builtin. Instead, use torch.arange, which produces values in [start, end).", stacklevel=3)  # fmt: skip
     first, last = (0, start) if end is None else (start, end)
-    kind = dtype_argument("range", dtype) or default_dtype()
     if step == 0:
         raise RuntimeError("step must be nonzero")
     if (last > first and step < 0) or (last < first and step > 0):
         raise RuntimeError("upper bound and lower bound inconsistent with step sign")
     count = int((last - first) / step) + 1
-    return leaf(np.asarray(first + np.arange(count, dtype=np.float64) * step, kind.numpy), requires_grad)
+    return np.asarray(first + np.arange(count, dtype=np.float64) * step, native(kind))
 
 
 def frombuffer(buffer: Any, *, dtype: Dtype, count: int = -1, offset: int = 0, requires_grad: bool = False) -> Tensor:
@@ -72,30 +61,19 @@ def from_dlpack(ext_tensor: Any) -> Tensor:
     return leaf(check_shareable(np.from_dlpack(ext_tensor)))
 
 
-def linspace(
-    start: Any,
-    end: Any,
-    steps: int,
-    *,
-    dtype: Dtype | None = None,
-    device: Any = None,
-    requires_grad: bool = False,
-    layout: Any = None,
-    pin_memory: bool = False,
-) -> Tensor:
+@factory
+def linspace(kind: Dtype | None, start: Any, end: Any, steps: int) -> Array:
     """`steps` evenly spaced numbers, both ends included. RuntimeError for a negative count."""
-    check_place("linspace", device, layout, pin_memory)
-    kind = dtype_argument("linspace", dtype) or default_dtype()
-    return leaf(_cast(_spaced("linspace", start, end, steps, kind), kind), requires_grad)
+    kind = kind or default_dtype()
+    return _cast(_spaced("linspace", start, end, steps, kind), kind)
 
 
-def logspace(start: Any, end: Any, steps: int, base: float = 10.0, *, dtype: Dtype | None = None, device: Any = None,
-             requires_grad: bool = False, layout: Any = None, pin_memory: bool = False) -> Tensor:  # fmt: skip
+@factory
+def logspace(kind: Dtype | None, start: Any, end: Any, steps: int, base: float = 10.0) -> Array:
     """`base` to the power of `linspace(start, end, steps)`."""
-    check_place("logspace", device, layout, pin_memory)
-    kind = dtype_argument("logspace", dtype) or default_dtype()
+    kind = kind or default_dtype()
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-        return leaf(_cast(np.asarray(float(base) ** _spaced("logspace", start, end, steps, kind)), kind), requires_grad)
+        return _cast(np.asarray(float(base) ** _spaced("logspace", start, end, steps, kind)), kind)
 
 
 def _spaced(function: str, start: Any, end: Any, steps: Any, kind: Dtype) -> Array:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from .._core.devices import contiguous_format
 from .._engine.node import Port
 from .._ops import shaping, splitting
 from .._ops.outputs import into
@@ -19,7 +20,7 @@ Tensor = Any
 
 def copied(view: Tensor, out: Tensor | None = None) -> Tensor:
     """A view's elements in memory of their own, with the view's history."""
-    result = view.clone()
+    result = view.clone(memory_format=contiguous_format)
     if result.fn is not None:
         edge = view.fn
         maker: Any = edge.e0 if type(edge) is Port else edge

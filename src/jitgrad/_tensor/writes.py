@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from .._core.devices import CHANNELS_LAST, check_memory_format, contiguous_format, format_of, preserve_format
 from .._core.errors import argument_error
 from .._core.shapes import check_sizes, contiguous_strides, parse_shape
 from .._engine import modes
@@ -84,9 +85,9 @@ class WriteMethods(NewMethods):
         return self
 
     def resize_(self, *sizes: Any, size: Any = None, memory_format: Any = None) -> Tensor:
-        """Another shape, in place: elements are kept in row-major order, new ones are whatever the memory held.
+        """Another shape, in place: elements are kept in the order of memory, new ones are whatever the memory held.
 
-        RuntimeError on a tensor that takes gradients.
+        memory_format: the order of the axes in memory, row-major by default. RuntimeError on a tensor that takes gradients.
         """
         shape = parse_shape(sizes if size is None else (size,), "resize_")
         check_sizes(shape)
@@ -94,8 +95,12 @@ class WriteMethods(NewMethods):
             raise RuntimeError("cannot resize variables that require grad")
         if has_tangent(self):
             raise RuntimeError("cannot resize variables that has a forward grad")
-        if shape == self.meta.shape:
+        if shape == self.meta.shape and memory_format is None:
             return self
+        return self._resized(shape, format_strides("resize_", shape, memory_format))
+
+    def _resized(self, shape: tuple[int, ...], strides: tuple[int, ...]) -> Tensor:
+        """Take on a shape and strides without gaps, in elements."""
         count = math.prod(shape)
         if count >= 1 << 63:
             raise RuntimeError("numel: integer multiplication overflow")
@@ -103,10 +108,11 @@ class WriteMethods(NewMethods):
             raise RuntimeError(f"Storage size calculation overflowed with sizes={list(shape)}")
         memory, start = flat_memory(self.array, self.meta.kind), self.storage_offset()  # type: ignore[attr-defined]
         if start + count <= memory.size:
-            self.array = window(memory, self.meta.kind, start, shape, contiguous_strides(shape))
+            self.array = window(memory, self.meta.kind, start, shape, strides)
         else:
-            self.array = np.empty(shape, self.meta.dtype)
-            self.array.reshape(-1)[: memory.size - start] = memory[start:]
+            larger = np.empty(count, self.meta.dtype)
+            larger[: memory.size - start] = memory[start:]
+            self.array = window(larger, self.meta.kind, 0, shape, strides)
         settle(self)
         self._bump()
         return self
@@ -128,10 +134,24 @@ class WriteMethods(NewMethods):
         return self.resize(*tensor.meta.shape)
 
     def resize_as_(self, the_template: Any, memory_format: Any = None) -> Tensor:
-        """`resize_` to the shape of another tensor."""
-        return self.resize_(the_template.meta.shape)
+        """`resize_` to the shape of another tensor; `preserve_format` means the order of that tensor's axes in memory."""
+        if memory_format is preserve_format:
+            memory_format = format_of(the_template.array)
+        return self.resize_(the_template.meta.shape, memory_format=memory_format)
 
 
 def resize_as_(input: Tensor, the_template: Tensor, *, memory_format: Any = None) -> Tensor:
     """`resize_` to the shape of another tensor."""
-    return input.resize_as_(the_template)
+    return input.resize_as_(the_template, memory_format=memory_format)
+
+
+def format_strides(function: str, shape: tuple[int, ...], order: Any) -> tuple[int, ...]:
+    """Strides without gaps, in elements, of a shape in a memory format. TypeError or RuntimeError for a format that it can't have."""
+    if order is None or order is contiguous_format:
+        return contiguous_strides(shape)
+    check_memory_format(function, order, len(shape))
+    if order is preserve_format:
+        raise RuntimeError("Unsupported memory formatPreserve")
+    axes = CHANNELS_LAST[order]
+    steps = contiguous_strides([shape[axis] for axis in axes])
+    return tuple([steps[axes.index(axis)] for axis in range(len(shape))])
