@@ -2,9 +2,7 @@
 
 import pytest
 
-from tests.libraries import function, leaf, lib
-
-__all__ = ["lib"]
+from tests.libraries import function, leaf
 
 
 def test_grad_modes(lib):

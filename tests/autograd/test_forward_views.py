@@ -128,3 +128,26 @@ def test_inference_mode(lib, fw):
             assert tangent(fw, dual * dual) == [4.0, 4.0]
             assert tangent(fw, (dual * dual).softmax(0)) == [0.0, 0.0]
             assert (dual * dual).softmax(0).is_inference()
+
+
+def test_tangent_in_a_memory_as_large_as_the_tensors(lib):
+    """A part of some memory gets a tangent in one of that size, so that views of the one are views of the other."""
+    forward = lib.autograd.forward_ad
+    x, given = lib.ones(6)[:4].detach(), lib.full((4,), 3.0)
+    with forward.dual_level():
+        dual = forward.make_dual(x, given)
+        tangent = forward.unpack_dual(dual).tangent
+        tangent.mul_(2)
+        assert given.tolist() == [3.0] * 4
+        beyond = dual.as_strided((6,), (1,), 0)
+        assert forward.unpack_dual(beyond).tangent.tolist() == [6.0] * 4 + [0.0] * 2
+
+
+def test_layout_of_nothing_is_any_layout(lib):
+    forward = lib.autograd.forward_ad
+    x, given = lib.ones(3).as_strided((0,), (1,), 1), lib.ones(3).as_strided((0,), (1,), 2)
+    with forward.dual_level():
+        assert forward.unpack_dual(forward.make_dual(x, given)).tangent is given
+    x, given = lib.ones(1).as_strided((1, 1), (5, 3), 0), lib.ones(1).as_strided((1, 1), (1, 1), 0)
+    with forward.dual_level():
+        assert forward.unpack_dual(forward.make_dual(x, given)).tangent is given

@@ -176,3 +176,17 @@ def test_what_can_be_run_once(lib, name):
             y.backward(lib.ones(2, 2))
     else:
         y.backward(lib.ones(2, 2))
+
+
+@pytest.mark.parametrize("mode", ["trunc", "floor"])
+def test_rounding_mode(lib, mode):
+    x = lib.tensor([5.0], requires_grad=True)
+    assert lib.div(x, 2.0, rounding_mode=mode).grad_fn._saved_rounding_mode == mode
+
+
+def test_lengths_of_a_batch(lib):
+    x = lib.ones(2, 3, 4, requires_grad=True)
+    node = lib.addbmm(lib.ones(3, 5), x, lib.ones(2, 4, 5)).grad_fn
+    assert node._saved_batch1_sym_argsize_0 == 2
+    assert node._saved_batch1_sym_argsize_1 == 3
+    assert node._saved_batch2_sym_argsize_2 == 5

@@ -148,3 +148,20 @@ def test_shapes_that_do_not_broadcast(lib, shapes):
 def test_swapaxes_by_name(lib):
     assert lib.zeros(2, 3, 4).swapaxes(axis0=0, axis1=-1).shape == (4, 3, 2)
     assert lib.movedim(lib.zeros(()), 0, 0)._is_view()
+
+
+def test_as_strided_reaches_all_of_the_memory(lib):
+    """Also where the tensor itself is a detached part of it; the start is counted from where the memory begins."""
+    part = lib.arange(6.0)[2:5].detach()
+    assert part.as_strided((6,), (1,), 0).tolist() == [0.0, 1.0, 2.0, 3.0, 4.0, 5.0]
+    assert part.as_strided((2,), (2,)).tolist() == [2.0, 4.0]
+    assert part.as_strided((2,), (1,), 4).storage_offset() == 4
+    with pytest.raises(RuntimeError, match="out of bounds for storage of size 24"):
+        part.as_strided((7,), (1,), 0)
+
+
+def test_gradient_through_a_part_of_the_memory(lib):
+    x = lib.arange(6.0)[2:5].detach().requires_grad_()
+    weights = lib.tensor([1.0, 10.0, 100.0])
+    (x.as_strided((3,), (1,), 3) * weights).sum().backward()
+    assert x.grad.tolist() == [0.0, 1.0, 10.0]

@@ -10,9 +10,9 @@ from typing import Any
 from .._engine import versions
 from .._engine.node import Node, Undefined, next_number
 from .._tensor.base import AccumulateGrad, TensorBase
+from .._tensor.refusals import Error
 from .._tensor.views import edge_of
 from ..autograd._abstract import Node as AnyNode
-from ..autograd._refusals import Error
 
 __all__ = ["AccumulateGrad", "DelayedError", "Error", "UndefinedGrad", "UndefinedGradBackward"]
 

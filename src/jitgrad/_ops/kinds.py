@@ -33,6 +33,7 @@ class Dispatch:
     """The way from an op to a call of it; the tensor layer puts `invoke` here, so that rules and composites may call ops."""
 
     invoke: ClassVar[Callable[[Any, tuple[Any, ...], tuple[Any, ...]], Any]]
+    refuse: ClassVar[Callable[[Any, str], Any]]  # a tensor, for a rule to return, whose own derivative is an error with this text
 
 
 class Op:

@@ -8,10 +8,13 @@ import numpy as np
 
 from .._core.shapes import wrap_dim
 from .indexing import copied
-from .kinds import Array, Index, Tensor, composite, general
+from .kinds import Array, Dispatch, Index, Tensor, composite, general
 from .places import element_places
 from .scattering import box, check_scatter, check_src, element_index
 
+SEVERAL_ZEROS = (  # the derivative is 0 there, but where there are two its own is not
+    "scatter_reduce(): Double backward is unsupported for src when >1 zeros in src are scattered to the same position in self"
+)
 REDUCTIONS = {"sum": np.add, "prod": np.multiply, "mean": np.add, "amax": np.maximum, "amin": np.minimum}
 
 
@@ -98,7 +101,8 @@ def prod_rule(
     filled = part.masked_fill(single, 1)
     others = input.scatter_reduce(dim, index, filled, "prod", include_self=include_self)
     rest = (grad * result).gather(dim, index) / part.masked_fill(zero, 1)
-    return own, fitted((grad * others).gather(dim, index).where(single, rest), src)
+    other = fitted((grad * others).gather(dim, index).where(single, rest), src)
+    return own, Dispatch.refuse(other, SEVERAL_ZEROS) if other.requires_grad and bool((zeros > 1).any()) else other
 
 
 def extreme_rule(

@@ -15,6 +15,7 @@ from .views import (
     alias_op,
     as_strided_op,
     expand_op,
+    memory_of,
     permute_op,
     reshape_alias_op,
     squeeze_dim_op,
@@ -205,7 +206,7 @@ def view_dtype(input: Tensor, kind: Any) -> Tensor:
             if step % (new // old):
                 raise RuntimeError(f"self.stride({axis}) must be divisible by {new // old} to view {input.meta.kind.scalar_name} as "
                                    f"{kind.scalar_name} (different element sizes), but got {step}")  # fmt: skip
-    return view_dtype_op(input, kind).detach()  # for autograd it is no view: it takes no gradient
+    return view_dtype_op(input, kind)._made_now()  # for autograd it is no view: it takes no gradient
 
 
 @composite
@@ -313,11 +314,10 @@ def strided_window(
         raise RuntimeError(
             f"{function}: Negative strides are not supported at the moment, got strides: {bracketed(steps)}"
         )
-    root = input if input._base is None else input._base
     start = strided_start(input) if storage_offset is None else int(storage_offset)
     if start < 0:
         raise RuntimeError(f"Tensor: invalid storage offset {start}")
-    memory, needed = _extent(root.meta.shape, root.stride()), _extent(shape, steps)
+    memory, needed = memory_of(input.array).nbytes // unit, _extent(shape, steps)
     if needed and start + needed > memory:
         raise RuntimeError(f"setStorage: sizes {bracketed(shape)}, strides {bracketed(steps)}, storage offset {start}, and itemsize {unit} requiring "
                            f"a storage size of {(start + needed) * unit} are out of bounds for storage of size {memory * unit}")  # fmt: skip
@@ -325,9 +325,9 @@ def strided_window(
 
 
 def strided_start(input: Tensor) -> int:
-    """Where the tensor's first element lies in the memory it is a view of."""
-    root = input if input._base is None else input._base
-    return int((input.data_ptr() - root.data_ptr()) // input.meta.dtype.itemsize)
+    """Where the tensor's first element lies in its memory."""
+    first: int = memory_of(input.array).__array_interface__["data"][0]
+    return int((input.data_ptr() - first) // input.meta.dtype.itemsize)
 
 
 def _extent(shape: Shape, steps: Shape) -> int:

@@ -42,7 +42,7 @@ class Rare:
         self.creation: str | None = None
         self.grad: Any = None
         self.hooks: Any = None  # extras with the hooks of a tensor that takes no gradient (any more, or yet)
-        self.inference = False
+        self.inference: bool | str = False  # COUNTED where writes are counted nonetheless
         self.retains: Any = None  # what takes the gradient of a tensor that retains it
         self.seen = 0
 
@@ -51,6 +51,7 @@ INFERENCE_WRITE = (
     "Inplace update to inference tensor outside InferenceMode is not allowed.You can make a clone to get a normal tensor "
     "before doing inplace update.See https://github.com/pytorch/rfcs/pull/17 for more details."
 )
+COUNTED = "counted"  # the `inference` of what `.data` gives of an inference tensor outside of the mode
 INFERENCE_LEAVES: list[bool] = []  # not empty once an inference tensor was asked to take a gradient
 ODD = Rare()  # shared by all tensors whose only peculiarity is dtype or layout; never written to
 
@@ -157,7 +158,7 @@ class TensorBase:
 
     @property
     def _version(self) -> int:
-        if self.rare is not None and self.rare.inference:
+        if self.rare is not None and self.rare.inference is True:
             raise RuntimeError("Inference tensors do not track version counter.")
         return version_of(self).count
 
@@ -170,7 +171,7 @@ class TensorBase:
 
     def is_inference(self) -> bool:
         """Whether it was made in inference mode."""
-        return self.rare is not None and self.rare.inference
+        return self.rare is not None and bool(self.rare.inference)
 
     def _bump(self) -> None:
         """Count a write to the elements."""
@@ -239,6 +240,7 @@ class AccumulateGrad(Node):
 
     __slots__ = ("array", "grad", "owner")
     arity = 0
+    transient = False  # whether it is there for the time of a rule only
     array: np.ndarray[Any, Any]  # the leaf's, for a stand-in when the leaf is gone
     grad: Any
 

@@ -74,6 +74,7 @@ class StandIn(AccumulateGrad):
     """A leaf that exists for the time of a rule: nobody is interested in its gradient."""
 
     __slots__ = ()
+    transient = True
 
 
 def level(number: int) -> Level:

@@ -24,6 +24,7 @@ from .views import edge_of, mark_inference, only_inference
 
 Array = np.ndarray[Any, Any]
 empty = np.empty
+NUMBER_IS_TENSOR: Final = frozenset(("AddBackward0", "DivBackward0", "MulBackward0", "SubBackward0"))  # a tensor made now, so the call is recorded
 _LIMIT: Final = 10_000  # plans of one op; a lost one only sends a call the long way
 
 
@@ -156,7 +157,7 @@ def record_map(found: Map, tensors: Sequence[Any], arrays: Sequence[Array], para
             break
     else:
         return None
-    if INFERENCE_LEAVES and only_inference(tensors):
+    if INFERENCE_LEAVES and only_inference(tensors) and not (len(tensors) == 1 and found.node in NUMBER_IS_TENSOR):
         return None
     recipe = found.recipe(tuple([end is not None for end in ends]))
     edges = tuple(ends) if recipe.slots is None else tuple([None if k < 0 else ends[k] for k in recipe.slots])

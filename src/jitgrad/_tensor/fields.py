@@ -128,6 +128,11 @@ def statics_of(node: Any) -> dict[str, Any]:
     found |= {theirs: found[own] for theirs, own in _ALIASES.get(name, {}).items() if own in found}
     if name in ("MeanBackward0", "SumBackward0"):
         found["self_sym_sizes"] = node.edges()[0].meta.shape
+    if name == "DivBackward2":
+        found["rounding_mode"] = "trunc" if "trunc" in node.recipe.map.name else "floor"
+    if name == "AddbmmBackward0":
+        first, second = node.likes[1].shape, node.likes[2].shape
+        found |= {"batch1_sym_argsize_0": first[0], "batch1_sym_argsize_1": first[1], "batch2_sym_argsize_2": second[2]}
     if name in ("MeanBackward0", "MeanBackward1"):
         found["self_sym_numel"] = math.prod(found["self_sym_sizes"])
     return found

@@ -14,6 +14,7 @@ import numpy as np
 from .._core.meta import meta_of
 from .._engine import modes, versions
 from .._engine.node import Node, Port, next_number
+from .._ops.casts import clone_op, copy_op, to_copy_op
 from .._ops.kinds import General, Linear
 from .base import INFERENCE_LEAVES, ODD, TensorBase, wrap
 from .elementwise import attach, counter_of, recording
@@ -22,6 +23,7 @@ from .saved import watch
 from .views import edge_of, mark_inference, only_inference, wrap_view
 
 Array = np.ndarray[Any, Any]
+COPIES = (clone_op, to_copy_op)  # to torch a new tensor that is written to, which is recorded for an inference tensor, too
 UNREAD, EXTRA, OUTPUT, INPUT = range(4)  # where a saved value comes from
 
 
@@ -116,7 +118,7 @@ def call_general(op: General, inputs: tuple[Any, ...], statics: tuple[Any, ...])
         taken = taken or edge is not None
     if taken and result.meta.kind.is_floating_point:  # a cast to integers, say, takes no gradient
         if INFERENCE_LEAVES and only_inference(inputs):
-            return result
+            return call_general(copy_op, (result, *inputs), ()) if op in COPIES else result
         record(op, inputs, arrays, statics, result, extras, edges)
     return result
 

@@ -39,8 +39,7 @@ def check_writable(tensor: Any, name: str) -> None:
     """Refuse what must not be written to, in torch's words."""
     rare = tensor.rare
     if rare is not None:
-        if rare.inference and not modes.LOCAL.inference:
-            raise RuntimeError(INFERENCE_WRITE)
+        check_version(tensor)
         if name not in ALL_ALIKE:
             check_not_expanded(tensor)
     if modes.SPECIAL and modes.LOCAL.before_write is not None:
@@ -56,6 +55,18 @@ def check_writable(tensor: Any, name: str) -> None:
     if fn is not None and fn.number == LEAF:
         what = "a view of a leaf" if rare is not None and rare.base is not None else "a leaf"
         raise RuntimeError(f"{what} Variable that requires grad is being used in an in-place operation.")
+
+
+def check_version(tensor: Any) -> None:
+    """RuntimeError for an inference tensor outside of inference mode; what `.data` gave of one counts its writes, and may be written to."""
+    if tensor.rare is not None and tensor.rare.inference is True and not modes.LOCAL.inference:
+        raise RuntimeError(INFERENCE_WRITE)
+
+
+def count_write(tensor: Any) -> None:
+    """Count a write, where writes are counted."""
+    if tensor.rare is None or tensor.rare.inference is not True:
+        tensor._bump()
 
 
 def check_not_expanded(tensor: Any) -> None:
@@ -155,9 +166,7 @@ def store(tensor: Any, result: Any) -> None:
         modes.LOCAL.tracer.written(tensor, result)
     if modes.SPECIAL and modes.LOCAL.level is not None:
         modes.LOCAL.level.stored(tensor, result)
-    inference = tensor.rare is not None and tensor.rare.inference
-    if not inference:
-        tensor._bump()
+    count_write(tensor)
     fn = result.fn
     if fn is None or not modes.grad_enabled() or not tensor.meta.kind.is_floating_point:
         return

@@ -7,8 +7,9 @@ concern enters as a mode (`modes.SPECIAL` sends the call through `interceptors`)
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from .._core.late import LateModule
 from .._engine import modes
 from .._ops.derived import Map
 from .._ops.kinds import Adjoint, Dispatch, General, Linear, Op
@@ -18,6 +19,11 @@ from .elementwise import call_elementwise, call_map, recording
 from .general import attach_several, call_general
 from .nodes import AdjointCall, AdjointNode, node_class
 from .views import edge_of
+
+if TYPE_CHECKING:
+    from . import refusals
+else:
+    refusals = LateModule("jitgrad._tensor.refusals")
 
 
 def invoke(op: Any, inputs: tuple[Any, ...], statics: tuple[Any, ...] = ()) -> Any:
@@ -37,7 +43,13 @@ def run_op(op: Any, inputs: tuple[Any, ...], statics: tuple[Any, ...]) -> Any:
     return CALLS[type(op)](op, inputs, statics)
 
 
+def refuse(tensor: Any, text: str) -> Any:
+    """The tensor with a history that refuses to be run."""
+    return refusals.refuse(tensor, text)
+
+
 Dispatch.invoke = staticmethod(invoke)
+Dispatch.refuse = staticmethod(refuse)
 
 
 def call_adjoint(op: Adjoint, inputs: tuple[Any, ...], statics: tuple[Any, ...]) -> Any:

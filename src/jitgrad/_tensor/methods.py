@@ -20,7 +20,7 @@ from .._engine.node import LEAF, target
 from .._engine.shown import show
 from .._ops.views import memory_of, window
 from . import backward as runs
-from .base import AccumulateGrad, TensorBase, around, grad_fn_of, own_rare, settle, version_of, wrap
+from .base import COUNTED, AccumulateGrad, TensorBase, around, grad_fn_of, own_rare, settle, version_of, wrap
 from .gradients import check_grad, hooks_of
 from .indexing import assign, take
 from .memory import MemoryMethods
@@ -187,6 +187,15 @@ class TensorMethods(MemoryMethods):
             result.vc.computed = True
         return result
 
+    def _made_now(self) -> Any:
+        """A tensor over the same memory that to autograd is no view: an inference tensor where one that is made now would be."""
+        result = self.detach()
+        inference = bool(modes.SPECIAL) and modes.LOCAL.inference
+        if result.is_inference() is not inference:
+            own_rare(result).inference = inference
+            result.vc = None if inference else versions.Version()
+        return result
+
     def detach_(self) -> Any:
         """Cut the tensor off its history, in place."""
         if self.rare is not None and self.rare.base is not None:
@@ -211,7 +220,7 @@ class TensorMethods(MemoryMethods):
         observe(self, "")
         result = wrap(self.array)
         if self.rare is not None and self.rare.inference:
-            own_rare(result).inference = True
+            own_rare(result).inference = modes.LOCAL.inference or COUNTED
         return result
 
     @data.setter

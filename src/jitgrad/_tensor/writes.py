@@ -17,7 +17,7 @@ from .._ops.views import flat_memory, window
 from . import indexing
 from .base import TensorBase, settle, wrap
 from .convert import NUMBER_TYPES
-from .inplace import check_overlap, check_writable, has_tangent, inplace
+from .inplace import check_overlap, check_version, check_writable, count_write, has_tangent, inplace
 from .new_methods import NewMethods
 from .views import edge_of
 
@@ -54,8 +54,7 @@ class WriteMethods(NewMethods):
             np.copyto(self.array, other.array, casting="unsafe")
         if modes.SPECIAL and modes.LOCAL.tracer is not None:
             modes.LOCAL.tracer.written(self, other)
-        if self.rare is None or not self.rare.inference:
-            self._bump()
+        count_write(self)
         return self
 
     def index_put(self, indices: Any, values: Any, accumulate: bool = False) -> Tensor:
@@ -87,16 +86,19 @@ class WriteMethods(NewMethods):
     def resize_(self, *sizes: Any, size: Any = None, memory_format: Any = None) -> Tensor:
         """Another shape, in place: elements are kept in the order of memory, new ones are whatever the memory held.
 
-        memory_format: the order of the axes in memory, row-major by default. RuntimeError on a tensor that takes gradients.
+        memory_format: the order of the axes in memory, row-major by default. RuntimeError on a tensor that takes gradients, unless in
+        inference mode.
         """
         shape = parse_shape(sizes if size is None else (size,), "resize_")
         check_sizes(shape)
-        if self.fn is not None:
+        in_inference = bool(modes.SPECIAL) and modes.LOCAL.inference
+        if self.fn is not None and not in_inference:
             raise RuntimeError("cannot resize variables that require grad")
         if has_tangent(self):
             raise RuntimeError("cannot resize variables that has a forward grad")
         if shape == self.meta.shape and memory_format is None:
             return self
+        check_version(self)
         return self._resized(shape, format_strides("resize_", shape, memory_format))
 
     def _resized(self, shape: tuple[int, ...], strides: tuple[int, ...]) -> Tensor:
@@ -114,7 +116,7 @@ class WriteMethods(NewMethods):
             larger[: memory.size - start] = memory[start:]
             self.array = window(larger, self.meta.kind, 0, shape, strides)
         settle(self)
-        self._bump()
+        count_write(self)
         return self
 
     def resize(self, *sizes: Any) -> Tensor:

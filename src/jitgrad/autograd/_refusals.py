@@ -11,58 +11,17 @@ import dis
 import functools
 import itertools
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
-from .._engine import modes, versions
-from .._engine.node import Node, next_number
-from .._tensor.base import AccumulateGrad, TensorBase, wrap
+from .._engine import modes
+from .._tensor.base import TensorBase
 from .._tensor.random import get_rng_state, set_rng_state
+from .._tensor.refusals import refusing
 from .._tensor.views import edge_of
 from ._context import OWN, FunctionCtx
 
-__all__ = ["Error", "note_inputs", "once_differentiable", "stores_attributes", "with_guards"]
-
-
-class Error(Node):
-    """A history that refuses to be run. `edges` lead to all that the values depend on.
-
-    `given` are the values that a backward returned together, None where it was none.
-    """
-
-    __slots__ = ("_edges", "given", "text")
-    _edges: tuple[Node | None, ...]
-    given: Sequence[Any] | None
-    text: str
-
-    def name(self) -> str:
-        return "torch::autograd::Error"
-
-    def edges(self) -> tuple[Node | None, ...]:
-        return self._edges
-
-    @property
-    def next_functions(self) -> tuple[tuple[Node | None, int], ...]:
-        """As torch shows them: a leaf in place of each value that a backward returned."""
-        if self.given is None:
-            return super().next_functions
-        return tuple((AccumulateGrad(x) if isinstance(x, TensorBase) else None, 0) for x in self.given)
-
-    def apply(self, grad: Any, keep: bool) -> Any:
-        raise RuntimeError(self.text)
-
-    def call(self, grads: tuple[Any, ...], keep: bool, create_graph: bool) -> Any:
-        return self.apply(None, keep)
-
-
-def refusing(tensor: Any, edges: tuple[Node | None, ...], text: str, given: Sequence[Any] | None) -> Any:
-    """The same values with a history that refuses."""
-    result = wrap(tensor.array)
-    node = result.fn = Error()
-    node._edges, node.given, node.text = edges, given, text
-    node.meta, node.epoch, node.number = result.meta, versions.WRITES, next_number()
-    node.buf = node.vc = node.rare = None
-    return result
+__all__ = ["note_inputs", "once_differentiable", "stores_attributes", "with_guards"]
 
 
 def once_differentiable(fn: Callable[..., Any]) -> Callable[..., Any]:
