@@ -151,16 +151,13 @@ def test_views_share_memory_and_copies_do_not(lib):
     assert x.float() is x
 
 
-def test_copies_are_contiguous_whatever_they_copy():
+def test_rearranged_copies_are_contiguous_whatever_they_copy():
     x = leaf(jitgrad, 2, 3).t()
     for y in (
-        x.clone(),
         x.flip(0),
         x.roll(1),
         x.tril(),
-        x.double(),
         x.repeat(1, 1),
-        jitgrad.zeros_like(x),
         jitgrad.cat((x, x)),
         x[[0, 1]],
     ):

@@ -10,6 +10,12 @@ def argument_error(function: str, argument: str, position: int, expected: str, g
     )
 
 
+def combination_error(function: str, given: tuple[object, ...], named: dict[str, object], signatures: str) -> TypeError:
+    """The exception for arguments that fit none of several signatures, in the words of torch's argument parser."""
+    types = [type(x).__name__ for x in given] + [f"{name}={type(x).__name__}" for name, x in named.items()]
+    return TypeError(f"{function}() received an invalid combination of arguments - got ({', '.join(types)}), but expected one of:\n{signatures}")
+
+
 def bracketed(shape: tuple[int, ...]) -> str:
     """`[2, 3]`, the way shapes appear inside messages (also for one dimension: `[2]`)."""
     return str(list(map(int, shape)))

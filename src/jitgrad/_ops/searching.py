@@ -139,10 +139,15 @@ def isin(elements: Any, test_elements: Any, *, assume_unique: bool = False, inve
 
 @composite(method=False)
 def unravel_index(indices: Tensor, shape: int | Sequence[int]) -> Any:
-    """Row-major element numbers as an index per axis, in a tuple."""
-    sizes = (shape,) if isinstance(shape, int) else tuple(int(n) for n in shape)
+    """Row-major element numbers as an index per axis, in a tuple. TypeError or ValueError for what is no such number or shape."""
     if indices.meta.kind.kind != "i":
-        raise ValueError(f"expected 'indices' to be integer dtype, but got torch.{indices.meta.kind.name}")
+        raise TypeError(f"expected 'indices' to be integer dtype, but got torch.{indices.meta.kind.name}")
+    if not isinstance(shape, (int, Sequence)):
+        raise TypeError(f"expected 'shape' to be int or sequence of ints, but got {type(shape)}")
+    sizes = (shape,) if isinstance(shape, int) else tuple(shape)
+    for n in sizes:
+        if not isinstance(n, int):
+            raise TypeError(f"expected 'shape' sequence to only contain ints, but got {type(n)}")
     if any(n < 0 for n in sizes):
         raise ValueError(f"'shape' cannot have negative values, but got {sizes}")
     array = indices.array

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from .._core.errors import bracketed
+from .._core.errors import bracketed, combination_error
 from .._core.shapes import VIEW_ERROR, can_view, expand_shape, infer_size, parse_shape, wrap_dim, wrap_dims
 from .kinds import Tensor, composite
 from .views import (
@@ -97,7 +97,9 @@ def t(input: Tensor) -> Tensor:
 @composite(prop=True, public=False)
 def T(input: Tensor) -> Tensor:
     """All axes in reverse order; a view."""
-    if input.ndim > 2:
+    if input.ndim == 0:
+        warn_scalar("T")
+    elif input.ndim != 2:
         warnings.warn("The use of `x.T` on tensors of dimension other than 2 to reverse their shape is deprecated and it will throw an error in "
                       "a future release. Consider `x.mT` to transpose batches of matrices or `x.permute(*torch.arange(x.ndim - 1, -1, -1))` to "
                       "reverse the dimensions of a tensor.", UserWarning, stacklevel=3)  # fmt: skip
@@ -120,7 +122,8 @@ def mH(input: Tensor) -> Tensor:
 def H(input: Tensor) -> Tensor:
     """The transpose of a matrix; a view. RuntimeError for other ranks."""
     if input.ndim not in (0, 2):
-        raise RuntimeError(f"tensor.H is only supported on matrices (2-D tensors). Got {input.ndim}-D tensor.")
+        hint = " For batches of matrices, consider using tensor.mH" if input.ndim > 2 else ""
+        raise RuntimeError(f"tensor.H is only supported on matrices (2-D tensors). Got {input.ndim}-D tensor.{hint}")
     return last_two(input, "H")
 
 
@@ -133,14 +136,20 @@ def adjoint(input: Tensor) -> Tensor:
 def last_two(input: Tensor, name: str) -> Tensor:
     """The last two axes exchanged; a tensor without axes itself, with a warning. RuntimeError for one axis."""
     if not input.ndim:
-        warnings.warn(f"Tensor.{name.removesuffix('()')} is deprecated on 0-D tensors. This function is the identity in these cases.",
-                      UserWarning, stacklevel=4)  # fmt: skip
+        warn_scalar(name)
         return input
     if input.ndim < 2:
         raise RuntimeError(
             f"tensor.{name} is only supported on matrices or batches of matrices. Got {input.ndim}-D tensor."
         )
     return transpose_op(input, input.ndim - 2, input.ndim - 1)
+
+
+def warn_scalar(name: str) -> None:
+    """That a tensor without axes is asked for its transpose, by the name of the property or method."""
+    instead = "This function is the identity in these cases." if name.endswith("T") else "Consider using x.conj()."
+    named = name if name.endswith(")") else f"Tensor.{name}"
+    warnings.warn(f"{named} is deprecated on 0-D tensors. {instead}", UserWarning, stacklevel=5)
 
 
 @composite(aliases=("moveaxis",))
@@ -173,6 +182,8 @@ def view(input: Tensor, *shape: Any, **named: Any) -> Tensor:
     kind = named.pop("dtype", shape[0] if len(shape) == 1 else None)
     if hasattr(kind, "numpy") and hasattr(kind, "itemsize"):
         return view_dtype(input, kind)
+    if isinstance(shape[0] if shape else named.get("size"), (str, float, type(None))):
+        raise combination_error("view", shape, named, " * (torch.dtype dtype)\n * (tuple of ints size)\n")
     size = infer_size(given("view", "size", shape, named), input.meta.numel)
     if not input.array.flags.c_contiguous and fits(input, size) is None:
         raise RuntimeError(VIEW_ERROR)

@@ -241,8 +241,13 @@ def chunk_size(input: Tensor, chunks: int, dim: int) -> tuple[int, int]:
 
 
 @composite
-def tensor_split(input: Tensor, indices_or_sections: Any, dim: int = 0) -> Any:
-    """Pieces of nearly one length, or cut at the indices listed, as a tuple; views."""
+def tensor_split(input: Tensor, indices_or_sections: Any = None, dim: int = 0, **named: Any) -> Any:
+    """Pieces of nearly one length, or cut at the indices listed, as a tuple; views.
+
+    The second argument also goes by `sections`, `indices` and `tensor_indices_or_sections`. RuntimeError or TypeError for what cuts nothing.
+    """
+    if indices_or_sections is None:
+        indices_or_sections = cuts_of("tensor_split", (), named)
     if not input.ndim:
         raise RuntimeError(
             f"tensor_split expected at least a 1-dimensional tensor, but got a tensor with {input.ndim} dims"
@@ -299,8 +304,8 @@ def dsplit(input: Tensor, *indices_or_sections: Any, **named: Any) -> Any:
 
 
 def cuts_of(name: str, given: tuple[Any, ...], named: dict[str, Any]) -> Any:
-    """The cuts, given one by one or as one argument (`sections`, `indices` or `indices_or_sections`). TypeError for none, or another name."""
-    for key in ("indices_or_sections", "sections", "indices"):
+    """The cuts, given one by one or as one argument (`sections`, `indices` or ...). TypeError for none, or another name."""
+    for key in ("indices_or_sections", "sections", "indices", "tensor_indices_or_sections"):
         if key in named and not given:
             given = (named.pop(key),)
     if named or not given:

@@ -4024,10 +4024,13 @@ def tanhshrink(input: Tensor) -> Tensor:
         raise
 
 
-def tensor_split(input: Tensor, indices_or_sections: Any, dim: builtins.int = 0) -> Any:
-    """Pieces of nearly one length, or cut at the indices listed, as a tuple; views."""
+def tensor_split(input: Tensor, indices_or_sections: Any = None, dim: builtins.int = 0, **named: Any) -> Any:
+    """Pieces of nearly one length, or cut at the indices listed, as a tuple; views.
+
+    The second argument also goes by `sections`, `indices` and `tensor_indices_or_sections`. RuntimeError or TypeError for what cuts nothing.
+    """
     try:
-        return ops_splitting.tensor_split(input, indices_or_sections, dim)
+        return ops_splitting.tensor_split(input, indices_or_sections, dim, **named)
     except AttributeError:
         check_operands("tensor_split", ("input", input, 1))
         raise
@@ -4222,7 +4225,7 @@ def unique_consecutive(input: Tensor, return_inverse: builtins.bool = False, ret
 
 
 def unravel_index(indices: Tensor, shape: builtins.int | Sequence[builtins.int]) -> Any:
-    """Row-major element numbers as an index per axis, in a tuple."""
+    """Row-major element numbers as an index per axis, in a tuple. TypeError or ValueError for what is no such number or shape."""
     try:
         return ops_searching.unravel_index(indices, shape)
     except AttributeError:

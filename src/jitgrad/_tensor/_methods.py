@@ -3549,9 +3549,12 @@ class Tensor(TensorMethods, public=True):
             return self
         return inplace(ops_transcendental.tanh, "tanh_", self, (), {})
 
-    def tensor_split(self, indices_or_sections: Any, dim: builtins.int = 0) -> Any:
-        """Pieces of nearly one length, or cut at the indices listed, as a tuple; views."""
-        return ops_splitting.tensor_split(self, indices_or_sections, dim)
+    def tensor_split(self, indices_or_sections: Any = None, dim: builtins.int = 0, **named: Any) -> Any:
+        """Pieces of nearly one length, or cut at the indices listed, as a tuple; views.
+
+        The second argument also goes by `sections`, `indices` and `tensor_indices_or_sections`. RuntimeError or TypeError for what cuts nothing.
+        """
+        return ops_splitting.tensor_split(self, indices_or_sections, dim, **named)
 
     def tile(self, *dims: Any, **named: Any) -> Tensor:
         """As `repeat`, where axes that `dims` has too few entries for are not repeated."""

@@ -6,10 +6,11 @@ There is one op under a name here, so all overloads of a name (`ops.aten.mul.Ten
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from typing import Any, Final
 
 from .._ops.kinds import OPS
-from . import _functions
+from . import _functions, indexing
 
 # Names of ours that are not torch's but for an underscore in front.
 _NAMES: Final = {
@@ -23,6 +24,11 @@ _NAMES: Final = {
 _TENSOR: Final = frozenset(("add", "sub", "rsub", "mul", "div", "remainder", "fmod", "eq", "ne", "lt", "le", "gt", "ge", "index"))
 
 
+_CALLS: Final[dict[str, Callable[..., Any]]] = {  # written by hand
+    "index": indexing.index, "index_put": indexing.index_put, "index_put_": indexing.index_put_,
+}  # fmt: skip
+
+
 class OpOverload:
     """An op of `ops.aten`; called on tensors it is the function of that name."""
 
@@ -32,7 +38,7 @@ class OpOverload:
 
     def __call__(self, *args: Any, **named: Any) -> Any:
         """The function of that name, called. NotImplementedError where there is none."""
-        function = getattr(_functions, self._name, None)
+        function = _CALLS.get(self._name) or getattr(_functions, self._name, None)
         if function is None:
             raise NotImplementedError(f"{self} can't be called")
         return function(*args, **named)
@@ -69,7 +75,7 @@ class OpOverloadPacket:
 
 class _Aten:
     def __getattr__(self, name: str) -> OpOverloadPacket:
-        if name.startswith("__") or (name not in _known() and not hasattr(_functions, name)):
+        if name.startswith("__") or (name not in _known() and name not in _CALLS and not hasattr(_functions, name)):
             raise AttributeError(f"'_OpNamespace' 'aten' object has no attribute '{name}'")
         return packet_of(name)
 

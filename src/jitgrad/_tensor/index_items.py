@@ -36,8 +36,8 @@ def as_tuple(index: Any) -> tuple[Any, ...]:
         return index
     if isinstance(index, list) and len(index) < 32 and any(map(_is_nesting, index)):
         warnings.warn(
-            "Using a non-tuple sequence for multidimensional indexing is deprecated; use x[tuple(seq)] instead of "
-            "x[seq], or x[tensor(seq)] if the sequence is meant as one index",
+            "Using a non-tuple sequence for multidimensional indexing is deprecated and will be changed in pytorch 2.9; use x[tuple(seq)] "
+            "instead of x[seq], or x[torch.tensor(seq)] if the sequence is meant as one index",
             UserWarning,
             stacklevel=4,
         )
@@ -87,7 +87,7 @@ def _from_array(array: Array) -> Any:
             return bool(array)
         if kind != "b":
             warnings.warn(
-                "indexing with dtype uint8 is now deprecated, please use a dtype bool instead.",
+                "indexing with dtype torch.uint8 is now deprecated, please use a dtype torch.bool instead.",
                 UserWarning,
                 stacklevel=4,
             )

@@ -119,7 +119,7 @@ def _position(index: int, entry: int, size: int) -> int:
         return index
     if -size <= index < 0:
         return index + size
-    if not -_LONG_MAX <= index <= _LONG_MAX:
+    if not ~_LONG_MAX <= index <= _LONG_MAX:
         raise ValueError("Overflow when unpacking long long")
     raise IndexError(f"index {index} is out of bounds for dimension {entry} with size {size}")
 

@@ -121,8 +121,9 @@ def write_by_key(target: Any, key: Key, values: Any, accumulate: bool) -> Any:
     if modes.SPECIAL or (modes.grad_enabled() and (edge_of(target) is not None or edge_of(values) is not None)):
         return inplace(indexing.put_by_key, "index_put_", target, (key, values, accumulate), {})
     check_writable(target, "index_put_")
+    shape = indexing.fitting_shape(target.meta.shape, key, values.meta.shape)
     check_overlap(target, values)
-    array = values.array.reshape(indexing.fitting_shape(target.meta.shape, key, values.meta.shape))
+    array = values.array.reshape(shape)
     if not accumulate:
         target.array[places.numpy_key(key)] = array
     elif target.array.flags.c_contiguous:
@@ -167,12 +168,26 @@ def put_arguments(function: str, tensor: Any, indices: Any, values: Any) -> Key:
     if not isinstance(values, TensorBase):
         raise argument_error(function, "values", 2, "Tensor", values)
     check_same_dtype(tensor, values)
-    entries = tuple([slice(None) if entry is None else entry for entry in indices])
+    entries = whole_axes(indices)
+    if not entries:
+        raise RuntimeError("at least one index must be provided")
     plan = parse_index(tensor.meta.shape, entries)
     key = key_of(plan)
     if modes.SPECIAL and modes.LOCAL.tracer is not None:
         modes.LOCAL.tracer.indexed(entries, plan.view_shape, key)
     return key
+
+
+def whole_axes(indices: Any) -> tuple[Any, ...]:
+    """Index tensors as `x[...]` takes them: None stands for a whole axis."""
+    return tuple([slice(None) if entry is None else entry for entry in indices])
+
+
+def index(input: Any, indices: Any) -> Any:
+    """`input[indices]` with a list of index tensors, None for a whole axis. IndexError if there is none."""
+    if not any(entry is not None for entry in indices):
+        raise IndexError("at least one index must be provided")
+    return take(input, whole_axes(indices))
 
 
 def index_put(input: Any, indices: Any, values: Any, accumulate: bool = False) -> Any:

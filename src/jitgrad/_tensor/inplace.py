@@ -221,7 +221,13 @@ _INPLACE_NODES: Final = {
 def inplace_view(function: Function, name: str, tensor: Any, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
     """Let a tensor become a view of itself (`t_`, `squeeze_`): another shape over the same memory."""
     check_writable(tensor, name)
-    result = function(tensor, *args, **named)
+    try:
+        result = function(tensor, *args, **named)
+    except RuntimeError as error:
+        plain, words = f"{name.removesuffix('_')}()", str(error)
+        if not words.startswith(plain):
+            raise
+        raise RuntimeError(f"{name}()" + words.removeprefix(plain)) from None  # what speaks of the op means the one in place
     if modes.SPECIAL and modes.LOCAL.level is not None:
         modes.LOCAL.level.became(tensor, result)
     tensor.array = result.array

@@ -62,13 +62,10 @@ class MemoryMethods(WriteMethods):
         return self.meta.numel * self.meta.dtype.itemsize
 
     def stride(self, dim: int | None = None) -> Any:
-        """Strides in elements; without elements, those of a tensor without gaps."""
-        unit = self.meta.dtype.itemsize
-        steps = (
-            tuple(step // unit for step in self.array.strides)
-            if self.meta.numel
-            else contiguous_strides(self.meta.shape)
-        )
+        """Strides in elements; those of new memory without elements, where NumPy has zeros, are the ones without gaps."""
+        unit, strides = self.meta.dtype.itemsize, self.array.strides
+        known = self.meta.numel or all(strides)
+        steps = tuple([step // unit for step in strides]) if known else contiguous_strides(self.meta.shape)
         return steps if dim is None else steps[wrap_dim(dim, len(steps), False)]
 
     def storage_offset(self) -> int:

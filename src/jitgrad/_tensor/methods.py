@@ -316,6 +316,10 @@ class TensorMethods(MemoryMethods):
     def __getitem__(self, index: Any) -> Any:
         return take(self, index)
 
+    def __delitem__(self, index: Any) -> None:
+        """TypeError: elements can't be taken out."""
+        raise TypeError("Tensor does not support deleting items")
+
     def __setitem__(self, index: Any, value: Any) -> None:
         assign(self, index, value)
 

@@ -32,9 +32,13 @@ def copied(view: Tensor, out: Tensor | None = None) -> Tensor:
     return into("copy", out, result)
 
 
-def all_copied(views: Sequence[Tensor], out: Sequence[Tensor] | None = None) -> tuple[Tensor, ...]:
-    """Copies of several views."""
-    return tuple(copied(view, None if out is None else out[place]) for place, view in enumerate(views))
+def all_copied(views: Sequence[Tensor], out: Sequence[Tensor] | None = None) -> tuple[Tensor, ...] | None:
+    """Copies of several views; None where they go into the tensors of `out`."""
+    if out is None:
+        return tuple(copied(view) for view in views)
+    for view, target in zip(views, out, strict=True):
+        copied(view, target)
+    return None
 
 
 def view_copy(input: Tensor, size: Any = None, *, dtype: Any = None, out: Tensor | None = None) -> Tensor:
@@ -115,20 +119,20 @@ def unsqueeze_copy(input: Tensor, dim: int, *, out: Tensor | None = None) -> Ten
 
 def split_copy(
     input: Tensor, split_size: int, dim: int = 0, *, out: Sequence[Tensor] | None = None
-) -> tuple[Tensor, ...]:
-    """Copies of the pieces of `split`."""
+) -> tuple[Tensor, ...] | None:
+    """Copies of the pieces of `split`; None where they go into `out`."""
     return all_copied(splitting.split(input, split_size, dim), out)
 
 
 def split_with_sizes_copy(
     input: Tensor, split_sizes: Sequence[int], dim: int = 0, *, out: Sequence[Tensor] | None = None
-) -> tuple[Tensor, ...]:
-    """Copies of the pieces of `split_with_sizes`."""
+) -> tuple[Tensor, ...] | None:
+    """Copies of the pieces of `split_with_sizes`; None where they go into `out`."""
     return all_copied(splitting.split_with_sizes(input, split_sizes, dim), out)
 
 
-def unbind_copy(input: Tensor, dim: int = 0, *, out: Sequence[Tensor] | None = None) -> tuple[Tensor, ...]:
-    """Copies of all slices along an axis."""
+def unbind_copy(input: Tensor, dim: int = 0, *, out: Sequence[Tensor] | None = None) -> tuple[Tensor, ...] | None:
+    """Copies of all slices along an axis; None where they go into `out`."""
     return all_copied(splitting.unbind(input, dim), out)
 
 
