@@ -17,6 +17,38 @@ FIELDS = {
     "norm": (lambda lib, x: lib.linalg.vector_norm(x), {"ord": 2, "keepdim": False}),
     "logit": (lambda lib, x: lib.logit(x), {"eps": None}),
     "elu": (lambda lib, x: lib.nn.functional.elu(x), {"input_scale": 1, "scale": 1}),
+    "max of rows": (lambda lib, x: x.max(1)[0], {"dim": 1, "keepdim": False}),
+    "max of rows kept": (lambda lib, x: x.max(1, keepdim=True)[0], {"keepdim": True}),
+    "median of rows": (lambda lib, x: x.median(1)[0], {"keepdim": False}),
+    "product": (lambda lib, x: x.mm(lib.ones(2, 3)), {"self_sym_sizes": (2, 2), "mat2_sym_sizes": (2, 3)}),
+    "sum and product": (lambda lib, x: lib.addmm(x, lib.ones(2, 3), lib.ones(3, 2)), {"mat1_sym_sizes": (2, 3), "mat2_sym_sizes": (3, 2)}),
+    "layer": (lambda lib, x: lib.nn.functional.linear(lib.ones(3, 2), x, lib.ones(2)), {"mat1_sym_sizes": (3, 2), "mat2_sym_sizes": (2, 2)}),
+    "products": (lambda lib, x: lib.addbmm(x, lib.ones(5, 2, 3), lib.ones(5, 3, 2)), {"batch1_sym_argsize_0": 5, "batch2_sym_argsize_2": 2}),
+    "layer norm": (lambda lib, x: lib.nn.functional.layer_norm(x, (2, 2)), {"normalized_shape": (2, 2)}),
+    "nll": (lambda lib, x: lib.nn.functional.nll_loss(x, lib.tensor([0, 1]), reduction="sum"), {"reduction": 2}),
+    "huber": (lambda lib, x: lib.nn.functional.huber_loss(x, x.detach(), delta=3.0), {"reduction": 1, "delta": 3.0}),
+    "smooth l1": (lambda lib, x: lib.nn.functional.smooth_l1_loss(x, x.detach(), beta=0.5), {"beta": 0.5}),
+    "rounded quotient": (lambda lib, x: lib.div(x, x * 2, rounding_mode="trunc"), {"rounding_mode": "trunc"}),
+    "quotient rounded down": (lambda lib, x: lib.div(x, 3.0, rounding_mode="floor"), {"rounding_mode": "floor", "self": None}),
+    "by a number": (lambda lib, x: x * 3, {"self": None}),
+    "scaled sum": (lambda lib, x: lib.add(x, 2, alpha=4), {"alpha": 4}),
+    "power of a number": (lambda lib, x: 1.5**x, {"self": 1.5}),
+    "variance": (lambda lib, x: x.var(), {"dim": None, "correction": None}),
+    "variance of rows": (lambda lib, x: x.var(1), {"dim": (1,), "correction": 1}),
+    "roll": (lambda lib, x: x.roll(1, 0), {"dims": (0,), "shifts": (1,)}),
+    "windows": (lambda lib, x: x.unfold(1, 2, 1), {"dimension": 1, "size": 2, "step": 1}),
+    "pieces": (lambda lib, x: x.split([1, 1])[0], {"split_sizes": (1, 1)}),
+    "equal pieces": (lambda lib, x: x.split(1)[0], {"split_size": 1}),
+    "embedding": (lambda lib, x: lib.nn.functional.embedding(lib.tensor([0]), x), {"weight_sym_argsize_0": 2, "scale_grad_by_freq": False}),
+    "scattered": (lambda lib, x: x.masked_scatter(x > 1, lib.ones(5)), {"source_sym_sizes": (5,)}),
+}
+
+MATRICES = {
+    "inv": ({"inverse"}, {"result"}),
+    "cholesky": ({"L"}, {"result"}),
+    "qr": ({"Q", "R"}, {"result0"}),
+    "svd": ({"U", "S", "Vh", "full_matrices"}, {"result0", "full"}),
+    "eigh": ({"eigenvalues", "eigenvectors"}, {"result0"}),
 }
 
 
@@ -190,3 +222,62 @@ def test_lengths_of_a_batch(lib):
     assert node._saved_batch1_sym_argsize_0 == 2
     assert node._saved_batch1_sym_argsize_1 == 3
     assert node._saved_batch2_sym_argsize_2 == 5
+
+
+@pytest.mark.parametrize("name", MATRICES)
+def test_decompositions_speak_of_their_parts(lib, name):
+    theirs, ours = MATRICES[name]
+    y = getattr(lib.linalg, name)(matrix(lib) + 2 * lib.eye(2))
+    node = (y[0] if isinstance(y, tuple) else y).grad_fn
+    shown = {field.removeprefix("_saved_") for field in dir(node)}
+    assert theirs <= shown
+    assert not ours & shown
+
+
+def test_what_ops_keep_to_themselves(lib):
+    x = matrix(lib)
+    for node, field in ((x.sum(0).grad_fn, "kind"), (x.view(4).grad_fn, "shape"), (x.exp().clone().grad_fn, "self_sym_sizes")):
+        assert not hasattr(node, "_saved_" + field)
+        assert "_saved_" + field not in dir(node)
+
+
+KEPT = {
+    "trunc": lambda lib, x, y: lib.div(x, y, rounding_mode="trunc"),
+    "floor": lambda lib, x, y: lib.div(x, y, rounding_mode="floor"),
+    "addcdiv": lambda lib, x, y: lib.addcdiv(x, lib.ones(2), y),
+}
+
+
+@pytest.mark.parametrize("name", ["trunc", "floor", "addcdiv"])
+def test_saved_though_no_gradient_reads_it(lib, name):
+    x, y = leaf(lib, 5.0, 7.0), lib.tensor([2.0, 3.0])
+    z = KEPT[name](lib, x, y).sum()
+    z.backward()
+    with pytest.raises(RuntimeError, match="Trying to backward through the graph a second time"):
+        z.backward()
+    z = KEPT[name](lib, x, y).sum()
+    y.add_(1)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        z.backward()
+
+
+@pytest.mark.parametrize("mode", ["trunc", "floor"])
+def test_dividend_is_saved_for_the_divisor_alone(lib, mode):
+    x, y = leaf(lib, 5.0, 7.0), leaf(lib, 2.0, 3.0)
+    assert lib.div(x, y.detach(), rounding_mode=mode).grad_fn._saved_self is None
+    assert lib.div(x, y, rounding_mode=mode).grad_fn._saved_self is x
+    z = lib.div(x, 2.0, rounding_mode=mode)
+    assert z.grad_fn._saved_other.item() == 2.0
+    z.sum().backward()
+    with pytest.raises(RuntimeError, match="Trying to backward through the graph a second time"):
+        z.sum().backward()
+
+
+def test_weight_of_lerp_is_saved(lib):
+    w = leaf(lib, 0.25, 0.5)
+    weight = w * 1
+    z = lib.lerp(lib.ones(2), lib.zeros(2), weight).sum()
+    with lib.no_grad():
+        weight.mul_(2)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        z.backward()

@@ -149,3 +149,9 @@ def test_compiled_steps_see_it():
             step(a)
         assert x.grad.dtype == dtype
         assert x.grad.tolist() == [2.0, 4.0]
+
+
+def test_refusal_says_what_can_be_done(lib):
+    x = lib.ones(1, requires_grad=True)
+    with pytest.raises(RuntimeError, match=r"You can set the tensor's grad_dtype attribute.*may break downstream systems that assume they match"):
+        x.grad = lib.ones(1, dtype=lib.float64)

@@ -277,7 +277,7 @@ def softsign(input: Tensor) -> Tensor:
 
 
 # ---------------------------------------------------------------- with a weight
-@elementwise(name="_prelu", node="PreluKernelBackward0", check=floating("prelu_cpu"))
+@elementwise(name="_prelu", node="PreluKernelBackward0", keeps={"weight": ("weight",)}, check=floating("prelu_cpu"))
 def prelu_op(input: Expr, weight: Expr) -> Expr:
     return s.where(input > 0, input, weight * input)
 

@@ -12,6 +12,7 @@ from .kinds import Tensor, composite, one_op
 from .maps import Elementwise, elementwise
 
 BOTH = ("input", "other")
+OPERANDS = {"input": ("other",), "other": BOTH}  # what the gradients of a rounded quotient save in torch, though they are zero
 
 
 # ---------------------------------------------------------------- sums and differences
@@ -86,12 +87,12 @@ def div_op(input: Expr, other: Expr) -> Expr:
     return input / other
 
 
-@elementwise(name="_div_trunc", node="DivBackward2", numbers=BOTH, check=no_bool("div_trunc_cpu"))
+@elementwise(name="_div_trunc", node="DivBackward2", numbers=BOTH, check=no_bool("div_trunc_cpu"), keeps=OPERANDS)
 def div_trunc(input: Expr, other: Expr, *, whole: bool = False) -> Expr:
     return s.floor_divide(input - s.fmod(input, other), other) if whole else s.trunc(input / other)
 
 
-@elementwise(name="_div_floor", node="DivBackward2", numbers=BOTH, check=no_bool("div_floor_cpu"))
+@elementwise(name="_div_floor", node="DivBackward2", numbers=BOTH, check=no_bool("div_floor_cpu"), keeps=OPERANDS)
 def div_floor(input: Expr, other: Expr) -> Expr:
     return s.floor_divide(input, other)
 
@@ -135,7 +136,7 @@ def addcmul(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Any = 1) 
     return addcmul_op, (input, tensor1, tensor2), (int(value) if whole else value,)
 
 
-@elementwise(name="_addcdiv")
+@elementwise(name="_addcdiv", keeps={"input": ("tensor2",)})
 def addcdiv_op(input: Expr, tensor1: Expr, tensor2: Expr, *, value: float = 1) -> Expr:
     return input + value * (tensor1 / tensor2)
 

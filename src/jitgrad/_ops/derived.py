@@ -7,7 +7,7 @@ what a node of one saves and computes.
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -64,7 +64,7 @@ class Map:
     computes the needed gradients in one pass, `partial(i)` one of them as a Map, for a recorded backward. A node has `width` edges, of
     which input k has number `slots[k]`, -1 if it takes no gradient; the others belong to operands that are numbers, which torch counts too.
     `known` are the constants and flags that the expression was chosen by; `masks` says that the gradient reads the inputs through masks
-    alone, so that it takes no gradient from them.
+    alone, so that it takes no gradient from them. `keeps` has for the gradient of an input others that are saved with it.
     """
 
     is_view = variadic = False
@@ -72,8 +72,9 @@ class Map:
     def __init__(self, name: str, node: str, inputs: tuple[str, ...], params: tuple[str, ...], output: Expr, *,
                  conditions: frozenset[str] = frozenset(), keep_result: bool = False,
                  explicit: dict[str, Expr] | None = None, edges: Sequence[str] | None = None, refuses: str = "",
-                 known: dict[str, Any] | None = None, masks: bool = False, order: int = 0) -> None:  # fmt: skip
-        self.order, self.known, self.masks = order, known or {}, masks
+                 known: dict[str, Any] | None = None, masks: bool = False, order: int = 0,
+                 keeps: Mapping[str, Sequence[str]] | None = None) -> None:  # fmt: skip
+        self.order, self.known, self.masks, self.keeps = order, known or {}, masks, keeps or {}
         self.name, self.node, self.inputs, self.params, self.output = name, node, inputs, params, output
         self.conditions = conditions
         self.is_condition = is_condition(output) or (output.op == "var" and output.name in conditions)
@@ -113,7 +114,9 @@ class Map:
         if self.refuses:
             return ((),) * len(self.differentiable)
         order = (*self.inputs, RESULT)
-        return tuple(tuple(name for name in order if name in free_variables(partial)) for partial in self.partials)
+        keeps = [self.keeps.get(self.inputs[place], ()) for place in self.differentiable]
+        return tuple(tuple(name for name in order if name in free_variables(partial) or name in kept)
+                     for partial, kept in zip(self.partials, keeps, strict=True))  # fmt: skip
 
     def saved(self, needs: Sequence[bool]) -> tuple[str, ...]:
         """The union of what the needed gradients read, in the order inputs, result. `needs` is per differentiable input."""
@@ -206,8 +209,10 @@ class Recipe:
     @functools.cached_property
     def reads_operand(self) -> bool:
         """Whether a gradient reads an operand that is a number: torch saves it as a tensor, and so refuses a second backward."""
-        read = {name for partial, need in zip(self.map.partials, self.needs, strict=True) if need for name in free_params(partial)}
-        return not read.isdisjoint(("input", "other"))
+        found = self.map
+        places = [k for k, need in enumerate(self.needs) if need]
+        read = {name for k in places for name in (*free_params(found.partials[k]), *found.keeps.get(found.inputs[found.differentiable[k]], ()))}
+        return not read.isdisjoint({"input", "other"}.intersection(found.params))
 
     @functools.cached_property
     def passes(self) -> bool:

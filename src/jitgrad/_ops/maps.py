@@ -47,7 +47,8 @@ class Elementwise(Op):
     `nodes` gives the node's name for a combination of operands, a letter each, t a tensor and s a number; its edges are then the
     tensors', else one per operand as torch has it, or per name in `edges`. `constants` are values of a number operand that go into the
     expression, because it gets simpler by them. `refuses` is what torch calls an op that has no derivative; `floats` is False for an op
-    of integers alone. `masks`: the gradient reads the operands through masks alone, so that it does not depend on them.
+    of integers alone. `masks`: the gradient reads the operands through masks alone, so that it does not depend on them. `keeps` has for the
+    gradient of an operand others that are saved for it because torch saves them, though it does not read them.
     """
 
     kind = "elementwise"
@@ -56,7 +57,8 @@ class Elementwise(Op):
                  keep_result: bool = False, conditions: Sequence[str] = (), check: Callable[..., None] | None = None,
                  numbers: Sequence[str] = (), nodes: Mapping[str, str] | None = None, refuses: str = "",
                  edges: Sequence[str] = (), constants: Mapping[str, Sequence[float]] | None = None, operator: str = "", aliases: Sequence[str] = (),
-                 method: bool = True, public: bool = True, inplace: bool = True, floats: bool = True, masks: bool = False) -> None:  # fmt: skip
+                 method: bool = True, public: bool = True, inplace: bool = True, floats: bool = True, masks: bool = False,
+                 keeps: Mapping[str, Sequence[str]] | None = None) -> None:  # fmt: skip
         super().__init__(function, node=node, name=name)
         declared = parameters(function)
         self.inputs = tuple(p.name for p in declared if not p.keyword)
@@ -73,7 +75,7 @@ class Elementwise(Op):
         self.explicit: dict[str, Callable[..., Expr]] = {}
         self.plans: dict[tuple[Any, ...], Any] = {}  # calls seen before, kept by the tensor layer
         self.operator, self.aliases, self.method, self.public = operator, tuple(aliases), method, public
-        self.inplace, self.floats, self.masks = inplace, floats, masks
+        self.inplace, self.floats, self.masks, self.keeps = inplace, floats, masks, keeps or {}
         self.module = function.__module__.rpartition(".")[2]
 
     def __call__(self, *arguments: Any, **named: Any) -> Any:
@@ -122,7 +124,7 @@ class Elementwise(Op):
                                           **{k: v for k, v in given.items() if k in wanted})  # fmt: skip
         node = self.nodes.get(form.replace("c", "s"))
         return Map(self.name + self._suffix(form, fixed, flags), node or self.node, inputs, params, output, keep_result=self.keep_result,
-                   conditions=self.conditions & set(inputs), explicit=explicit, refuses=self.refuses, known=known, masks=self.masks,
+                   conditions=self.conditions & set(inputs), explicit=explicit, refuses=self.refuses, known=known, masks=self.masks, keeps=self.keeps,
                    edges=[name for name in self.edges if name not in self.conditions and (node is None or name in inputs)])  # fmt: skip
 
     def _suffix(self, form: str, fixed: tuple[str, ...], flags: tuple[Any, ...]) -> str:

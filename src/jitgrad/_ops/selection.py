@@ -242,7 +242,7 @@ def check_lerp(op: Elementwise, operands: Sequence[Any], statics: Sequence[Any])
         raise not_implemented("lerp_kernel_scalar", kind)
 
 
-@elementwise(node="LerpBackward1", nodes={"tts": "LerpBackward0"}, numbers=("weight",), check=check_lerp)
+@elementwise(node="LerpBackward1", nodes={"tts": "LerpBackward0"}, numbers=("weight",), check=check_lerp, keeps={"weight": ("weight",)})
 def lerp(input: Expr, end: Expr, weight: Expr) -> Expr:
     """input + weight * (end - input); the weight is a number or a tensor. RuntimeError unless all dtypes are the same."""
     way = end - input

@@ -11,15 +11,21 @@ import copy
 import functools
 import math
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .._core.late import LateModule
 from .._engine import versions
 from .._engine.extras import NodeExtras
 from .._engine.node import LEAF, RELEASED, SECOND_TIME, Node, target
 from .base import wrap
-from .saved import Packed, SavedTensor, living, torch_name
+from .saved import INDICES, Packed, PackedKey, SavedTensor, living, torch_name
+
+if TYPE_CHECKING:
+    from . import torch_fields
+else:
+    torch_fields = LateModule("jitgrad._tensor.torch_fields")
 
 SAVED, RAW = "_saved_", "_raw_saved_"
 
@@ -105,34 +111,17 @@ class Fields:
         return self
 
 
-# torch's names for what a node saved, where the op's own are others; and what torch saves of arguments that are always the same here
-_ALIASES: Final = {
-    "AsStridedBackward0": {"stride": "steps", "storage_offset": "start"}, "FlipBackward0": {"dims": "dim"},
-    "KthvalueBackward0": {"indices": "index"}, "LinalgVectorNormBackward0": {"ord": "order"}, "MaxBackward0": {"indices": "index"},
-    "MedianBackward1": {"indices": "index"}, "MinBackward0": {"indices": "index"}, "ModeBackward0": {"indices": "index"},
-    "NanmedianBackward1": {"indices": "index"},
-    "NativeLayerNormBackward0": {"input": "self", "result1": "mean", "result2": "rstd"}, "NllLossBackward0": {"total_weight": "total"},
-    "PermuteBackward0": {"dims": "dim"}, "SliceBackward0": {"end": "stop"}, "SortBackward0": {"indices": "index"},
-    "TopkBackward0": {"indices": "index"},
-}  # fmt: skip
-_ALWAYS: Final[dict[str, dict[str, Any]]] = {
-    "AddBackward0": {"alpha": 1}, "EluBackward0": {"input_scale": 1}, "EmbeddingBackward0": {"scale_grad_by_freq": False, "sparse": False},
-    "GatherBackward0": {"sparse_grad": False}, "LogitBackward0": {"eps": None}, "SubBackward0": {"alpha": 1},
-}  # fmt: skip
-
-
 def statics_of(node: Any) -> dict[str, Any]:
     """Saved values that are no tensors, under torch's names."""
     name = type(node).__name__
-    found: dict[str, Any] = _ALWAYS.get(name, {}) | node.static_values()
-    found |= {theirs: found[own] for theirs, own in _ALIASES.get(name, {}).items() if own in found}
+    own = {key: value for key, value in node.static_values().items() if key not in torch_fields.PRIVATE}
+    if name not in torch_fields.SIZED:
+        own.pop("self_sym_sizes", None)
+    theirs = {shown: key for shown, key in torch_fields.NAMES.get(name, {}).items() if key in own}
+    found = torch_fields.FIXED.get(name, {}) | {key: value for key, value in own.items() if key not in theirs.values()}
+    found |= {shown: own[key] for shown, key in theirs.items()} | {shown: value(node) for shown, value in torch_fields.VALUES.get(name, {}).items()}
     if name in ("MeanBackward0", "SumBackward0"):
         found["self_sym_sizes"] = node.edges()[0].meta.shape
-    if name == "DivBackward2":
-        found["rounding_mode"] = "trunc" if "trunc" in node.recipe.map.name else "floor"
-    if name == "AddbmmBackward0":
-        first, second = node.likes[1].shape, node.likes[2].shape
-        found |= {"batch1_sym_argsize_0": first[0], "batch1_sym_argsize_1": first[1], "batch2_sym_argsize_2": second[2]}
     if name in ("MeanBackward0", "MeanBackward1"):
         found["self_sym_numel"] = math.prod(found["self_sym_sizes"])
     return found
@@ -150,7 +139,7 @@ class Shown:
             if theirs == "indices" and "key" in self.static_values():
                 return indices_of(self, raw)
             if theirs not in own:
-                theirs = _ALIASES.get(type(self).__name__, {}).get(theirs, theirs)
+                theirs = torch_fields.NAMES.get(type(self).__name__, {}).get(theirs, theirs)
             if theirs in own:
                 return raw_of(self, own[theirs]) if raw else self.saved_tensor(own[theirs])
             statics = {} if raw else statics_of(self)
@@ -159,7 +148,7 @@ class Shown:
         raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
 
     def __dir__(self: Any) -> list[str]:
-        torchs = {own: theirs for theirs, own in _ALIASES.get(type(self).__name__, {}).items()}
+        torchs = {own: theirs for theirs, own in torch_fields.NAMES.get(type(self).__name__, {}).items()}
         names = [torchs.get(name, name) for name in self.saved_names()]
         public = ["_input_metadata", "_register_hook_dict", "_sequence_nr", "_set_sequence_nr", "metadata", "name", "next_functions",
                   "register_hook", "register_prehook", "requires_grad"]  # fmt: skip
@@ -172,14 +161,26 @@ def raw_of(node: Any, own: str) -> SavedTensor:
 
 
 def indices_of(node: Any, raw: bool) -> tuple[Any, ...]:
-    """The index tensors in brackets up to the last one, None where an axis has none. They stay in the key; hooks on them do nothing."""
-    if node.get_saved("indices") is RELEASED:
+    """The index tensors in brackets up to the last one, None where an axis has none."""
+
+    def key() -> PackedKey:
+        held = node.get_saved(INDICES)
+        return held if type(held) is PackedKey else PackedKey(node.static_values()["key"])
+
+    def read(place: int) -> Any:
+        return RELEASED if node.get_saved(INDICES) is RELEASED else key().entries[place]
+
+    def tensor(place: int) -> Any:
+        entry = read(place)
+        return entry.unpack() if type(entry) is Packed else entry if entry is None else wrap(entry)
+
+    def saved(place: int) -> SavedTensor:
+        return SavedTensor(node, lambda: read(place), lambda value: node.put_saved(INDICES, key().exchanged(place, value)), lambda: tensor(place))
+
+    if node.get_saved(INDICES) is RELEASED:
         raise RuntimeError(SECOND_TIME)
-    key = list(node.static_values()["key"])
-    while key and key[-1] is None:
-        key.pop()
-    found = [None if index is None else wrap(index) for index in key]
-    return tuple([SavedTensor(node, lambda x=x: x, lambda value: None, lambda x=x: x) for x in found] if raw else found)
+    count = max(place for place, entry in enumerate(key().entries) if entry is not None) + 1
+    return tuple([(saved if raw else tensor)(place) for place in range(count)])
 
 
 @functools.cache

@@ -69,7 +69,9 @@ def check_grad(tensor: Any, value: Any) -> None:
     if wanted is not None and value.meta.kind is not wanted:
         raise RuntimeError(f"attempting to assign a gradient with dtype '{C_NAMES[value.meta.kind]}' to a tensor with grad_dtype "
                            f"'{SCALAR_TYPE_NAME[wanted]}'. The gradient must match the tensor's grad_dtype (defaults to the tensor's "
-                           "dtype).")  # fmt: skip
+                           "dtype). You can set the tensor's grad_dtype attribute with a specific dtype, or None to allow any dtype. Set "
+                           "grad_dtype with caution. Diverging the dtypes of a tensor and its gradient may break downstream systems that assume "
+                           "they match.")  # fmt: skip
     if value.meta.shape != tensor.meta.shape:
         raise RuntimeError(f"attempting to assign a gradient of size '{list(value.meta.shape)}' to a tensor of size '{list(tensor.meta.shape)}'. "
                            "Please ensure that the gradient and the tensor are the same size")  # fmt: skip

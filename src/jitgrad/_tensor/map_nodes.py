@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -15,6 +15,8 @@ from .._ops.kinds import Dispatch
 from .fields import as_tensor
 from .nodes import RESULT, Recorded
 from .saved import PackedValues, torch_name
+
+TAKES_NUMBERS: Final = frozenset(("PowBackward2", "XlogyBackward1", "XlogyBackward2"))  # nodes of torch's ops on numbers
 
 
 class MapNode(Recorded):
@@ -108,9 +110,9 @@ class MapNode(Recorded):
 
     def static_values(self) -> dict[str, Any]:
         found = self.map
-        read = free_params(*found.partials)
+        read = {"alpha", *(name for kept in found.keeps.values() for name in kept), *(() if found.refuses else free_params(*found.partials))}
         given = {name: value for name, value in zip(found.params, self.statics, strict=True) if name in read}
-        wrapped = ("input", "other")  # numbers that torch saves as tensors
+        wrapped = () if found.node in TAKES_NUMBERS else ("input", "other")  # numbers that torch saves as tensors
         return {torch_name(name): as_tensor(value) if name in wrapped else value for name, value in (given | found.known).items()}
 
     def edge_of_saved(self, name: str) -> Any:

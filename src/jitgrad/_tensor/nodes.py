@@ -310,9 +310,14 @@ class LinearNode(OpNode):
     __slots__ = ()
 
     def pull_recorded(self, grads: list[Any]) -> Sequence[Any]:
-        saved = {name: self.unpack(name, array, False) for name, array in self.saved().items()}
+        arrays = self.saved()
         op: Any = self.op
-        call = AdjointCall(op, self.likes, self.needs, self.statics, saved, tuple(grad is not None for grad in grads))
+        statics = self.statics
+        if "key" in arrays:  # it went through hooks
+            arrays, place = dict(arrays), op.places["key"]
+            statics = (*statics[:place], arrays.pop("key"), *statics[place + 1 :])
+        saved = {name: self.unpack(name, array, False) for name, array in arrays.items()}
+        call = AdjointCall(op, self.likes, self.needs, statics, saved, tuple(grad is not None for grad in grads))
         results = iter(Dispatch.invoke(op.transposed, tuple(grad for grad in grads if grad is not None), (call,)))
         return [next(results) if need else None for need in self.needs]
 

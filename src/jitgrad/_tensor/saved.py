@@ -87,7 +87,24 @@ class Packed:
             array = np.broadcast_to(array, shape)
         if array.dtype != dtype:
             array = array.astype(dtype)
-        return np.ascontiguousarray(array) if is_contiguous else array
+        return np.ascontiguousarray(array) if is_contiguous and not array.flags.c_contiguous else array  # which makes 0-d arrays 1-d
+
+
+class PackedKey:
+    """What stands in brackets, where some of its index arrays went through hooks: an entry per axis, packed, as it is, or None."""
+
+    __slots__ = ("entries",)
+
+    def __init__(self, entries: tuple[Any, ...]) -> None:
+        self.entries = entries
+
+    def arrays(self) -> tuple[Any, ...]:
+        """The key that a backward uses."""
+        return tuple([entry.array() if type(entry) is Packed else entry for entry in self.entries])
+
+    def exchanged(self, place: int, entry: Any) -> PackedKey:
+        """The same with another entry."""
+        return PackedKey((*self.entries[:place], entry, *self.entries[place + 1 :]))
 
 
 def pack(tensor: Any, node: Any) -> Packed:
@@ -143,6 +160,7 @@ def torch_name(name: str) -> str:
     return _TORCH_NAMES.get(name, name)
 
 
+INDICES: Final = "indices"  # the name under which an indexing op counts its key among the saved values
 _TORCH_NAMES: Final = {"input": "self", "dims": "dim"}
 
 
@@ -159,6 +177,8 @@ def unpacked(saved: dict[str, Any]) -> dict[str, Any]:
         value = saved[name]
         if type(value) is Packed:
             found[name] = value.array()
+        elif type(value) is PackedKey:
+            found[name], found["key"] = None, value.arrays()
     return found
 
 
@@ -172,6 +192,8 @@ def watch(node: Any, tensors: dict[str, Any]) -> None:
             array, tensor = packed[name], tensors.get(name)
             if array is not None:
                 packed[name] = pack(tensor if tensor is not None and tensor.array is array else wrap(array), node)
+            elif name == INDICES:
+                packed[name] = PackedKey(tuple([entry if entry is None else pack(wrap(entry), node) for entry in node.static_values()["key"]]))
         node._saved = packed
 
 
