@@ -19,10 +19,12 @@ from .._engine.modes import (
     grad_enabled as is_grad_enabled,
     set_grad as _set_grad_enabled,
     set_tangents as _set_fwd_grad_enabled,
+    set_view_replay as _set_view_replay_enabled,
 )
 from .._engine.node import LEAF, Node
 from .._tensor.base import TensorBase
 from ..autograd.forward_ad import _is_fwd_grad_enabled
+from ..autograd.grad_mode import is_view_replay_enabled as _is_view_replay_enabled
 from . import _autograd, _functions
 
 __all__ = [
@@ -34,8 +36,10 @@ __all__ = [
     "_current_graph_task_id",
     "_functions",
     "_is_fwd_grad_enabled",
+    "_is_view_replay_enabled",
     "_set_fwd_grad_enabled",
     "_set_grad_enabled",
+    "_set_view_replay_enabled",
     "_will_engine_execute_node",
     "has_lapack",
     "is_grad_enabled",

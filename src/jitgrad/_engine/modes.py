@@ -48,6 +48,7 @@ class _Local(_local):
     level: Any = None  # the innermost level of forward mode, which every op call goes through
     hidden: Any = None  # that level, as long as forward mode is switched off
     without_tangents = False
+    view_replay = False
     context: Any = None  # a list for the context of the next call of a custom Function
     before_write: Any = None  # called with a tensor that is about to be written to
 
@@ -95,6 +96,15 @@ def set_tangents(on: bool) -> bool:
     if was is not on:
         local.level, local.hidden = local.hidden, local.level
         local.without_tangents = not on
+    return was
+
+
+def set_view_replay(on: bool) -> bool:
+    """Switch the noting of how views are made in this thread; returns what it was."""
+    was = LOCAL.view_replay
+    if was is not on:
+        enter_special(1 if on else -1)
+        LOCAL.view_replay = on
     return was
 
 

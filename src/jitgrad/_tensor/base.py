@@ -29,7 +29,7 @@ from .._ops.casts import copied
 class Rare:
     """What few tensors have.
 
-    `base` is the tensor this one is a view of; `replay` makes the view again from a base (array to array); `creation` says how the
+    `base` is the tensor this one is a view of; `replay` tells how the view was made, where that is noted; `creation` says how the
     view came about, which decides whether it may be written to; `seen` is the version at which `fn` was last right.
     """
 

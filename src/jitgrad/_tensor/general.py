@@ -7,10 +7,11 @@ straight-line code (a softmax of 4 us where building everything anew took 10).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .._core.late import LateModule
 from .._core.meta import meta_of
 from .._engine import modes, versions
 from .._engine.node import Node, Port, next_number
@@ -21,6 +22,11 @@ from .elementwise import attach, counter_of, recording
 from .nodes import RESULT, SELF, LinearNode, OpNode, Recorded, node_class
 from .saved import watch
 from .views import edge_of, mark_inference, only_inference, wrap_view
+
+if TYPE_CHECKING:
+    from . import replay
+else:
+    replay = LateModule("jitgrad._tensor.replay")
 
 Array = np.ndarray[Any, Any]
 COPIES = (clone_op, to_copy_op)  # to torch a new tensor that is written to, which is recorded for an inference tensor, too
@@ -156,6 +162,8 @@ def several(op: General, inputs: tuple[Any, ...], arrays: Sequence[Any], statics
     outs = list(outs) if many else [outs]
     extras = outs[count:]
     results = wrap_results(op, inputs, outs[:count])
+    if modes.SPECIAL and op.is_view and modes.LOCAL.view_replay:
+        replay.note(op, statics, inputs[0], results)
     if modes.SPECIAL and modes.LOCAL.inference:
         for result in results:
             if not op.is_view:  # a view of a normal tensor is one too, that of an inference tensor is marked already

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .._core.devices import CPU, channels_last, channels_last_3d, device as Device
+from .._core.late import LateModule
 from .._core.shapes import contiguous_strides, parse_shape, wrap_dim
 from .._engine import modes
 from .._ops.checks import C_NAMES
@@ -15,6 +16,11 @@ from .base import TensorBase, renew_leaf, settle
 from .inplace import check_writable
 from .storage import Storage, UntypedStorage
 from .writes import WriteMethods
+
+if TYPE_CHECKING:
+    from . import replay
+else:
+    replay = LateModule("jitgrad._tensor.replay")
 
 Tensor = Any
 Array = np.ndarray[Any, Any]
@@ -159,6 +165,22 @@ class MemoryMethods(WriteMethods):
     def _window(self, memory: Array, start: int, size: Any, stride: Any) -> np.ndarray[Any, Any]:
         shape = parse_shape((size,))
         return window(memory, self.meta.kind, start, shape, contiguous_strides(shape) if not stride else tuple(stride))
+
+    # ---- views of other bases
+    def _view_func(self, new_base: Any, symint_visitor_fn: Any = None, tensor_visitor_fn: Any = None) -> Tensor | None:
+        """What this view is of its base, of another one; None for what is no view, and where that is laid out in another way.
+
+        symint_visitor_fn: called with each number that says where the view lies, as far as that was noted; returns the number to use.
+        """
+        return replay.view_of(self, new_base, symint_visitor_fn, True)
+
+    def _view_func_unsafe(self, new_base: Any, symint_visitor_fn: Any = None, tensor_visitor_fn: Any = None) -> Tensor | None:
+        """`_view_func` for a base of any layout."""
+        return replay.view_of(self, new_base, symint_visitor_fn, False)
+
+    def _rev_view_func_unsafe(self, new_view: Any) -> Tensor | None:
+        """What the base of this view is of it, of another one that lies in such a memory; None for what is no view."""
+        return replay.base_of(self, new_view)
 
     def is_set_to(self, tensor: Any) -> bool:
         """Whether another tensor is the same window of the same memory."""

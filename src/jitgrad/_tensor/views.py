@@ -8,16 +8,22 @@ they share; a view whose `seen` version lags behind gets its edge anew, as a str
 from __future__ import annotations
 
 import copy
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from .._core.late import LateModule
 from .._engine import anomaly, modes, versions
 from .._engine.hooks import move_retained
 from .._engine.node import LEAF, RELEASED, Node, Nowhere, Port, Undefined, next_number, target
 from .._ops.views import memory_of
 from .base import TensorBase, own_rare, version_of, wrap
 from .nodes import Recorded, second_time, short_name
+
+if TYPE_CHECKING:
+    from . import replay
+else:
+    replay = LateModule("jitgrad._tensor.replay")
 
 Array = np.ndarray[Any, Any]
 
@@ -288,6 +294,8 @@ def strided_node(kind: Any, geometry: Geometry, edges: tuple[Node | None, ...], 
 
 def strided_edge(view: Any, base: Any) -> Any:
     """A new edge for a view, from the base's present history."""
+    if view.rare.replay is not None:
+        return replay.edge(view, base)
     node = strided_node(AsStridedBackward0, Geometry(view.array, base.array), (base.fn,), view.meta)
     node.vc = view.vc
     return node

@@ -8,10 +8,12 @@ from .._tensor.saved import SavedTensor
 from . import grad_mode
 from .anomaly_mode import detect_anomaly, set_detect_anomaly
 from .grad_mode import (
+    _force_original_view_tracking,
     _unsafe_preserve_version_counter,
     enable_grad,
     inference_mode,
     is_multithreading_enabled,
+    is_view_replay_enabled,
     no_grad,
     set_grad_enabled,
     set_multithreading_enabled,
@@ -28,6 +30,7 @@ __all__ = [
     "NestedIOFunction",
     "SavedTensor",
     "Variable",
+    "_force_original_view_tracking",
     "_unsafe_preserve_version_counter",
     "backward",
     "detect_anomaly",
@@ -42,6 +45,7 @@ __all__ = [
     "graph",
     "inference_mode",
     "is_multithreading_enabled",
+    "is_view_replay_enabled",
     "no_grad",
     "set_detect_anomaly",
     "set_grad_enabled",

@@ -266,6 +266,45 @@ def is_multithreading_enabled() -> bool:
     return modes.LOCAL.multithreading
 
 
+class _force_original_view_tracking(Mode):
+    """Views remember from now on, or until the end of the block, the ops that made them (`mode=False`: no longer).
+
+    After a write to its base such a view has those ops for its history once more, where other views have one `AsStridedBackward0`.
+
+    >>> import jitgrad
+    >>> x = jitgrad.ones(2, 3, requires_grad=True) * 2
+    >>> with jitgrad.autograd._force_original_view_tracking(True):
+    ...     row = x[0]
+    >>> _ = x.mul_(3)
+    >>> row.grad_fn.name()
+    'SelectBackward0'
+    """
+
+    def __init__(self, mode: bool) -> None:
+        self.mode = mode
+        self.prev = modes.set_view_replay(mode)
+
+    def __call__(self, function: Any) -> Any:
+        """Decorate a function."""
+        modes.set_view_replay(self.prev)
+        return super().__call__(function)
+
+    def __enter__(self) -> None:
+        modes.set_view_replay(self.mode)
+
+    def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None) -> None:
+        modes.set_view_replay(self.prev)
+
+    def clone(self) -> Self:
+        """Another one with the same mode."""
+        return type(self)(self.mode)
+
+
+def is_view_replay_enabled() -> bool:
+    """What `_force_original_view_tracking` was set to."""
+    return modes.LOCAL.view_replay
+
+
 class _unsafe_preserve_version_counter(Mode):
     """Writes in the block to one tensor, or to each of a tuple, are not counted: a backward that saved it goes on with the new values.
 
