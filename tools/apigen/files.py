@@ -34,7 +34,7 @@ METHODS: Final = '''
     from .base import version_of
     from .inplace import inplace, inplace_view
     from .invoke import invoke
-    from .operands import Number, check_operands, scalar_first, scalar_operand
+    from .operands import Number, check_operands, factors_first, scalar_first, scalar_operand
     from .methods import TensorMethods
 
     empty = np.empty
@@ -97,7 +97,7 @@ FUNCTIONS: Final = '''
     from ._methods import Tensor
     from .inplace import inplace, write_out
     from .invoke import invoke
-    from .operands import Number, check_operands
+    from .operands import Number, check_operands, factors_first
 
     if TYPE_CHECKING:
         from . import planned_losses

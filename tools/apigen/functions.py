@@ -9,12 +9,13 @@ from jitgrad._ops.outputs import WITH_OUT
 from .common_case import is_common
 from .declarations import Item, reference
 from .methods import guarded, home
-from .signatures import Signature, signature
+from .signatures import Signature, by_old_order, signature
 from .templates import docstring, listed, render
 
 FACE: Final = """
     def {name}({head}) -> {returned}:
         {doc}
+        {by_old_order}
         {by_out}
         {body}
 """
@@ -67,6 +68,7 @@ def function(item: Item) -> str:
             head=head,
             returned=found.returned,
             doc=docstring(inspect.getdoc(item.function) or ""),
+            by_old_order=by_old_order(item, item.name, item.name, found, out=True),
             by_out=by_out,
             body=guarded(item.name, f"{home(item)}({found.call})", found.parameters),
         )

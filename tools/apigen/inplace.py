@@ -7,12 +7,13 @@ from jitgrad._ops.maps import Elementwise
 
 from .common_case import CommonCase, is_common
 from .declarations import Item, elementwise_ops, reference
-from .signatures import Signature, signature
+from .signatures import Signature, by_old_order, signature
 from .templates import docstring, listed, render
 
 INPLACE: Final = """
     def {name}_({head}) -> Tensor:
         {doc}
+        {by_old_order}
         {common}
         return {how}({op}, "{name}_", self, ({operands}), {mapping})
 """
@@ -50,6 +51,7 @@ def inplace_method(item: Item) -> str:
         name=item.name,
         head=found.head,
         doc=docstring(f"In-place `{item.name}`."),
+        by_old_order=by_old_order(item, f"{item.name}_", f"Tensor.{item.name}_", found),
         common=common_case(item, found),
         how="inplace_view" if item.inplace == "view" else "inplace",
         op=reference(item),

@@ -10,7 +10,7 @@ from .common_case import CommonCase, is_common
 from .declarations import AUGMENTED, REFLECTED, SIGNS, Item, operators, reference
 from .forward import forward_method
 from .inplace import inplace_method
-from .signatures import signature
+from .signatures import by_old_order, signature
 from .templates import docstring, render
 
 ELEMENTWISE: Final = """
@@ -35,6 +35,7 @@ FACE: Final = """
     {decorator}
     def {name}({head}) -> {returned}:
         {doc}
+        {by_old_order}
         {body}
 """
 
@@ -117,6 +118,7 @@ def face_methods(face: Face) -> list[str]:
         head=found.head,
         returned=found.returned,
         doc=docstring(inspect.getdoc(face.function) or ""),
+        by_old_order=by_old_order(face, face.name, f"Tensor.{face.name}", found),
         body=guarded(face.name, f"{home(face)}({found.call})", found.parameters[1:]),
     )
     parts = [method]

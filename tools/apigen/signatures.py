@@ -10,6 +10,7 @@ from typing import Any
 
 from jitgrad._ops.kinds import Face
 from jitgrad._ops.maps import Elementwise
+from jitgrad._ops.outputs import FACTORS_FIRST
 
 from .declarations import Item
 from .templates import listed
@@ -52,6 +53,10 @@ class Signature:
         rest = [f"**{self.rest}"] if self.rest else []
         return "{" + ", ".join([*(f'"{name}": {name}' for name in self.named), *rest]) + "}"
 
+    def with_more(self) -> "Signature":
+        """The same with any number of further arguments by position."""
+        return replace(self, parameters=["*more: Any" if text == "*" else text for text in self.parameters])
+
     def as_method(self) -> "Signature":
         """The same with the tensor as `self`."""
         return replace(self, parameters=["self", *self.parameters[1:]], positional=["self", *self.positional[1:]])
@@ -59,7 +64,16 @@ class Signature:
 
 def signature(item: Item) -> Signature:
     """The signature of an item's function."""
-    return of_face(item) if isinstance(item, Face) else of_elementwise(item)
+    found = of_face(item) if isinstance(item, Face) else of_elementwise(item)
+    return found.with_more() if item.name in FACTORS_FIRST else found
+
+
+def by_old_order(item: Item, name: str, function: str, found: Signature, out: bool = False) -> str:
+    """The lines that see to a call with the factors before what they multiply, for the ops that torch takes so."""
+    if item.name not in FACTORS_FIRST:
+        return ""
+    rest = ", out=out" if out else ""
+    return f'if more:\n    return factors_first("{name}", {function}, ({", ".join(found.positional)}, *more){rest})'
 
 
 def of_elementwise(op: Elementwise) -> Signature:

@@ -1,4 +1,4 @@
-"""`out=`: a result written into a tensor that the caller gave."""
+"""Ways to call a function beside its declaration: with `out=`, the tensor to write to, and with factors in front, as programs once did."""
 
 from __future__ import annotations
 
@@ -63,6 +63,10 @@ _STRICT: Final = {
 _BY_FUNCTION: Final = {name: message for message, names in _STRICT.items() for name in names.split()}
 _JOINING: Final = frozenset(("cat", "column_stack", "dstack", "hstack", "stack", "vstack"))
 WITH_OUT: Final = frozenset(_NAMES.split())  # torch has `out=` for these; the generated functions take it
+FACTORS_FIRST: Final = {  # functions that also take their factors by position, before what these multiply: `x.add_(-0.1, y)`
+    "add": ("alpha",), "sub": ("alpha",), "addcmul": ("value",), "addcdiv": ("value",),
+    **dict.fromkeys(("addbmm", "addmm", "addmv", "addr", "baddbmm"), ("beta", "alpha")),
+}  # fmt: skip
 IN_DTYPE_OF_OUT: Final = frozenset(("cumprod", "cumsum", "prod", "sum"))  # without a `dtype` these compute in that of `out`
 
 

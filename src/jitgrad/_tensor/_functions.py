@@ -58,7 +58,7 @@ from . import planned, planned_sums
 from ._methods import Tensor
 from .inplace import inplace, write_out
 from .invoke import invoke
-from .operands import Number, check_operands
+from .operands import Number, check_operands, factors_first
 
 if TYPE_CHECKING:
     from . import planned_losses
@@ -126,8 +126,10 @@ def acosh_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
 arccosh_ = acosh_
 
 
-def add(input: Tensor, other: Any, *, alpha: Any = 1, out: Any = None) -> Tensor:
+def add(input: Tensor, other: Any, *more: Any, alpha: Any = 1, out: Any = None) -> Tensor:
     """input + alpha * other; shapes broadcast, dtypes promote."""
+    if more:
+        return factors_first("add", add, (input, other, *more), out=out)
     if out is not None:
         return write_out("add", add, (input, other,), {"alpha": alpha}, out)
     try:
@@ -142,8 +144,10 @@ def add_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     return input.add_(*args, **kwargs)
 
 
-def addbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: builtins.float = 1, alpha: builtins.float = 1, out: Any = None) -> Tensor:
+def addbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *more: Any, beta: builtins.float = 1, alpha: builtins.float = 1, out: Any = None) -> Tensor:
     """beta * input + alpha * the sum of the products of two stacks of matrices; input broadcasts."""
+    if more:
+        return factors_first("addbmm", addbmm, (input, batch1, batch2, *more), out=out)
     if out is not None:
         return write_out("addbmm", addbmm, (input, batch1, batch2,), {"beta": beta, "alpha": alpha}, out)
     try:
@@ -158,8 +162,10 @@ def addbmm_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     return input.addbmm_(*args, **kwargs)
 
 
-def addcdiv(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Any = 1, out: Any = None) -> Tensor:
+def addcdiv(input: Tensor, tensor1: Tensor, tensor2: Tensor, *more: Any, value: Any = 1, out: Any = None) -> Tensor:
     """input + value * tensor1 / tensor2; shapes broadcast, dtypes promote. RuntimeError where two integers would be divided."""
+    if more:
+        return factors_first("addcdiv", addcdiv, (input, tensor1, tensor2, *more), out=out)
     if out is not None:
         return write_out("addcdiv", addcdiv, (input, tensor1, tensor2,), {"value": value}, out)
     try:
@@ -174,8 +180,10 @@ def addcdiv_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     return input.addcdiv_(*args, **kwargs)
 
 
-def addcmul(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Any = 1, out: Any = None) -> Tensor:
+def addcmul(input: Tensor, tensor1: Tensor, tensor2: Tensor, *more: Any, value: Any = 1, out: Any = None) -> Tensor:
     """input + value * tensor1 * tensor2; shapes broadcast, dtypes promote."""
+    if more:
+        return factors_first("addcmul", addcmul, (input, tensor1, tensor2, *more), out=out)
     if out is not None:
         return write_out("addcmul", addcmul, (input, tensor1, tensor2,), {"value": value}, out)
     try:
@@ -190,8 +198,10 @@ def addcmul_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     return input.addcmul_(*args, **kwargs)
 
 
-def addmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: builtins.float = 1, alpha: builtins.float = 1, out: Any = None) -> Tensor:
+def addmm(input: Tensor, mat1: Tensor, mat2: Tensor, *more: Any, beta: builtins.float = 1, alpha: builtins.float = 1, out: Any = None) -> Tensor:
     """beta * input + alpha * (mat1 @ mat2); input broadcasts. RuntimeError where shapes or dtypes don't fit."""
+    if more:
+        return factors_first("addmm", addmm, (input, mat1, mat2, *more), out=out)
     if out is not None:
         return write_out("addmm", addmm, (input, mat1, mat2,), {"beta": beta, "alpha": alpha}, out)
     try:
@@ -206,8 +216,10 @@ def addmm_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     return input.addmm_(*args, **kwargs)
 
 
-def addmv(input: Tensor, mat: Tensor, vec: Tensor, *, beta: builtins.float = 1, alpha: builtins.float = 1, out: Any = None) -> Tensor:
+def addmv(input: Tensor, mat: Tensor, vec: Tensor, *more: Any, beta: builtins.float = 1, alpha: builtins.float = 1, out: Any = None) -> Tensor:
     """beta * input + alpha * (mat @ vec); input broadcasts. RuntimeError where shapes or dtypes don't fit."""
+    if more:
+        return factors_first("addmv", addmv, (input, mat, vec, *more), out=out)
     if out is not None:
         return write_out("addmv", addmv, (input, mat, vec,), {"beta": beta, "alpha": alpha}, out)
     try:
@@ -222,8 +234,10 @@ def addmv_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     return input.addmv_(*args, **kwargs)
 
 
-def addr(input: Tensor, vec1: Tensor, vec2: Tensor, *, beta: builtins.float = 1, alpha: builtins.float = 1, out: Any = None) -> Tensor:
+def addr(input: Tensor, vec1: Tensor, vec2: Tensor, *more: Any, beta: builtins.float = 1, alpha: builtins.float = 1, out: Any = None) -> Tensor:
     """beta * input + alpha * outer(vec1, vec2); input broadcasts and dtypes promote."""
+    if more:
+        return factors_first("addr", addr, (input, vec1, vec2, *more), out=out)
     if out is not None:
         return write_out("addr", addr, (input, vec1, vec2,), {"beta": beta, "alpha": alpha}, out)
     try:
@@ -499,8 +513,10 @@ def atleast_3d(*tensors: Any) -> Any:
     return ops_broadcasting.atleast_3d(*tensors)
 
 
-def baddbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: builtins.float = 1, alpha: builtins.float = 1, out: Any = None) -> Tensor:
+def baddbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *more: Any, beta: builtins.float = 1, alpha: builtins.float = 1, out: Any = None) -> Tensor:
     """beta * input + alpha * the products of two stacks of matrices, one by one; input broadcasts."""
+    if more:
+        return factors_first("baddbmm", baddbmm, (input, batch1, batch2, *more), out=out)
     if out is not None:
         return write_out("baddbmm", baddbmm, (input, batch1, batch2,), {"beta": beta, "alpha": alpha}, out)
     try:
@@ -3892,8 +3908,10 @@ def std_mean(input: Tensor, dim: Any = None, unbiased: Any = None, keepdim: buil
         raise
 
 
-def sub(input: Tensor, other: Any, *, alpha: Any = 1, out: Any = None) -> Tensor:
+def sub(input: Tensor, other: Any, *more: Any, alpha: Any = 1, out: Any = None) -> Tensor:
     """input - alpha * other; shapes broadcast, dtypes promote. RuntimeError for truth values."""
+    if more:
+        return factors_first("sub", sub, (input, other, *more), out=out)
     if out is not None:
         return write_out("sub", sub, (input, other,), {"alpha": alpha}, out)
     try:

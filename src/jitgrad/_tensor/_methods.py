@@ -62,7 +62,7 @@ from . import _nodes, planned, planned_sums
 from .base import version_of
 from .inplace import inplace, inplace_view
 from .invoke import invoke
-from .operands import Number, check_operands, scalar_first, scalar_operand
+from .operands import Number, check_operands, factors_first, scalar_first, scalar_operand
 from .methods import TensorMethods
 
 empty = np.empty
@@ -297,12 +297,16 @@ class Tensor(TensorMethods, public=True):
     def __radd__(self, other: Any) -> Any:
         return scalar_first(ops_arithmetic.add_op, other, self)
 
-    def add(self, other: Any, *, alpha: Any = 1) -> Tensor:
+    def add(self, other: Any, *more: Any, alpha: Any = 1) -> Tensor:
         """input + alpha * other; shapes broadcast, dtypes promote."""
+        if more:
+            return factors_first("add", Tensor.add, (self, other, *more))
         return ops_arithmetic.add(self, other, alpha=alpha)
 
-    def add_(self, other: Any, *, alpha: Any = 1) -> Tensor:
+    def add_(self, other: Any, *more: Any, alpha: Any = 1) -> Tensor:
         """In-place `add`."""
+        if more:
+            return factors_first("add_", Tensor.add_, (self, other, *more))
         if (
             type(other) is Tensor and self.meta is other.meta and self.rare is None and other.rare is None and alpha == 1 and not modes.SPECIAL
             and ((self.fn is None and other.fn is None) or (modes.NO_GRAD and not modes.grad_enabled()))
@@ -315,76 +319,100 @@ class Tensor(TensorMethods, public=True):
 
     __iadd__ = add_
 
-    def addbmm(self, batch1: Tensor, batch2: Tensor, *, beta: builtins.float = 1, alpha: builtins.float = 1) -> Tensor:
+    def addbmm(self, batch1: Tensor, batch2: Tensor, *more: Any, beta: builtins.float = 1, alpha: builtins.float = 1) -> Tensor:
         """beta * input + alpha * the sum of the products of two stacks of matrices; input broadcasts."""
+        if more:
+            return factors_first("addbmm", Tensor.addbmm, (self, batch1, batch2, *more))
         try:
             return ops_vector_products.addbmm(self, batch1, batch2, beta=beta, alpha=alpha)
         except AttributeError:
             check_operands("addbmm", ("batch1", batch1, 1), ("batch2", batch2, 2))
             raise
 
-    def addbmm_(self, batch1: Tensor, batch2: Tensor, *, beta: builtins.float = 1, alpha: builtins.float = 1) -> Tensor:
+    def addbmm_(self, batch1: Tensor, batch2: Tensor, *more: Any, beta: builtins.float = 1, alpha: builtins.float = 1) -> Tensor:
         """In-place `addbmm`."""
+        if more:
+            return factors_first("addbmm_", Tensor.addbmm_, (self, batch1, batch2, *more))
         return inplace(ops_vector_products.addbmm, "addbmm_", self, (batch1, batch2,), {"beta": beta, "alpha": alpha})
 
-    def addcdiv(self, tensor1: Tensor, tensor2: Tensor, *, value: Any = 1) -> Tensor:
+    def addcdiv(self, tensor1: Tensor, tensor2: Tensor, *more: Any, value: Any = 1) -> Tensor:
         """input + value * tensor1 / tensor2; shapes broadcast, dtypes promote. RuntimeError where two integers would be divided."""
+        if more:
+            return factors_first("addcdiv", Tensor.addcdiv, (self, tensor1, tensor2, *more))
         try:
             return ops_arithmetic.addcdiv(self, tensor1, tensor2, value=value)
         except AttributeError:
             check_operands("addcdiv", ("tensor1", tensor1, 1), ("tensor2", tensor2, 2))
             raise
 
-    def addcdiv_(self, tensor1: Tensor, tensor2: Tensor, *, value: Any = 1) -> Tensor:
+    def addcdiv_(self, tensor1: Tensor, tensor2: Tensor, *more: Any, value: Any = 1) -> Tensor:
         """In-place `addcdiv`."""
+        if more:
+            return factors_first("addcdiv_", Tensor.addcdiv_, (self, tensor1, tensor2, *more))
         return inplace(ops_arithmetic.addcdiv, "addcdiv_", self, (tensor1, tensor2,), {"value": value})
 
-    def addcmul(self, tensor1: Tensor, tensor2: Tensor, *, value: Any = 1) -> Tensor:
+    def addcmul(self, tensor1: Tensor, tensor2: Tensor, *more: Any, value: Any = 1) -> Tensor:
         """input + value * tensor1 * tensor2; shapes broadcast, dtypes promote."""
+        if more:
+            return factors_first("addcmul", Tensor.addcmul, (self, tensor1, tensor2, *more))
         try:
             return ops_arithmetic.addcmul(self, tensor1, tensor2, value=value)
         except AttributeError:
             check_operands("addcmul", ("tensor1", tensor1, 1), ("tensor2", tensor2, 2))
             raise
 
-    def addcmul_(self, tensor1: Tensor, tensor2: Tensor, *, value: Any = 1) -> Tensor:
+    def addcmul_(self, tensor1: Tensor, tensor2: Tensor, *more: Any, value: Any = 1) -> Tensor:
         """In-place `addcmul`."""
+        if more:
+            return factors_first("addcmul_", Tensor.addcmul_, (self, tensor1, tensor2, *more))
         return inplace(ops_arithmetic.addcmul, "addcmul_", self, (tensor1, tensor2,), {"value": value})
 
-    def addmm(self, mat1: Tensor, mat2: Tensor, *, beta: builtins.float = 1, alpha: builtins.float = 1) -> Tensor:
+    def addmm(self, mat1: Tensor, mat2: Tensor, *more: Any, beta: builtins.float = 1, alpha: builtins.float = 1) -> Tensor:
         """beta * input + alpha * (mat1 @ mat2); input broadcasts. RuntimeError where shapes or dtypes don't fit."""
+        if more:
+            return factors_first("addmm", Tensor.addmm, (self, mat1, mat2, *more))
         try:
             return ops_matmul.addmm(self, mat1, mat2, beta=beta, alpha=alpha)
         except AttributeError:
             check_operands("addmm", ("mat1", mat1, 1), ("mat2", mat2, 2))
             raise
 
-    def addmm_(self, mat1: Tensor, mat2: Tensor, *, beta: builtins.float = 1, alpha: builtins.float = 1) -> Tensor:
+    def addmm_(self, mat1: Tensor, mat2: Tensor, *more: Any, beta: builtins.float = 1, alpha: builtins.float = 1) -> Tensor:
         """In-place `addmm`."""
+        if more:
+            return factors_first("addmm_", Tensor.addmm_, (self, mat1, mat2, *more))
         return inplace(ops_matmul.addmm, "addmm_", self, (mat1, mat2,), {"beta": beta, "alpha": alpha})
 
-    def addmv(self, mat: Tensor, vec: Tensor, *, beta: builtins.float = 1, alpha: builtins.float = 1) -> Tensor:
+    def addmv(self, mat: Tensor, vec: Tensor, *more: Any, beta: builtins.float = 1, alpha: builtins.float = 1) -> Tensor:
         """beta * input + alpha * (mat @ vec); input broadcasts. RuntimeError where shapes or dtypes don't fit."""
+        if more:
+            return factors_first("addmv", Tensor.addmv, (self, mat, vec, *more))
         try:
             return ops_vector_products.addmv(self, mat, vec, beta=beta, alpha=alpha)
         except AttributeError:
             check_operands("addmv", ("mat", mat, 1), ("vec", vec, 2))
             raise
 
-    def addmv_(self, mat: Tensor, vec: Tensor, *, beta: builtins.float = 1, alpha: builtins.float = 1) -> Tensor:
+    def addmv_(self, mat: Tensor, vec: Tensor, *more: Any, beta: builtins.float = 1, alpha: builtins.float = 1) -> Tensor:
         """In-place `addmv`."""
+        if more:
+            return factors_first("addmv_", Tensor.addmv_, (self, mat, vec, *more))
         return inplace(ops_vector_products.addmv, "addmv_", self, (mat, vec,), {"beta": beta, "alpha": alpha})
 
-    def addr(self, vec1: Tensor, vec2: Tensor, *, beta: builtins.float = 1, alpha: builtins.float = 1) -> Tensor:
+    def addr(self, vec1: Tensor, vec2: Tensor, *more: Any, beta: builtins.float = 1, alpha: builtins.float = 1) -> Tensor:
         """beta * input + alpha * outer(vec1, vec2); input broadcasts and dtypes promote."""
+        if more:
+            return factors_first("addr", Tensor.addr, (self, vec1, vec2, *more))
         try:
             return ops_vector_products.addr(self, vec1, vec2, beta=beta, alpha=alpha)
         except AttributeError:
             check_operands("addr", ("vec1", vec1, 1), ("vec2", vec2, 2))
             raise
 
-    def addr_(self, vec1: Tensor, vec2: Tensor, *, beta: builtins.float = 1, alpha: builtins.float = 1) -> Tensor:
+    def addr_(self, vec1: Tensor, vec2: Tensor, *more: Any, beta: builtins.float = 1, alpha: builtins.float = 1) -> Tensor:
         """In-place `addr`."""
+        if more:
+            return factors_first("addr_", Tensor.addr_, (self, vec1, vec2, *more))
         return inplace(ops_vector_products.addr, "addr_", self, (vec1, vec2,), {"beta": beta, "alpha": alpha})
 
     def adjoint(self) -> Tensor:
@@ -661,16 +689,20 @@ class Tensor(TensorMethods, public=True):
 
     arctanh_ = atanh_
 
-    def baddbmm(self, batch1: Tensor, batch2: Tensor, *, beta: builtins.float = 1, alpha: builtins.float = 1) -> Tensor:
+    def baddbmm(self, batch1: Tensor, batch2: Tensor, *more: Any, beta: builtins.float = 1, alpha: builtins.float = 1) -> Tensor:
         """beta * input + alpha * the products of two stacks of matrices, one by one; input broadcasts."""
+        if more:
+            return factors_first("baddbmm", Tensor.baddbmm, (self, batch1, batch2, *more))
         try:
             return ops_vector_products.baddbmm(self, batch1, batch2, beta=beta, alpha=alpha)
         except AttributeError:
             check_operands("baddbmm", ("batch1", batch1, 1), ("batch2", batch2, 2))
             raise
 
-    def baddbmm_(self, batch1: Tensor, batch2: Tensor, *, beta: builtins.float = 1, alpha: builtins.float = 1) -> Tensor:
+    def baddbmm_(self, batch1: Tensor, batch2: Tensor, *more: Any, beta: builtins.float = 1, alpha: builtins.float = 1) -> Tensor:
         """In-place `baddbmm`."""
+        if more:
+            return factors_first("baddbmm_", Tensor.baddbmm_, (self, batch1, batch2, *more))
         return inplace(ops_vector_products.baddbmm, "baddbmm_", self, (batch1, batch2,), {"beta": beta, "alpha": alpha})
 
     def bernoulli_(self, p: Any = 0.5, *, generator: Any = None) -> Tensor:
@@ -3412,14 +3444,18 @@ class Tensor(TensorMethods, public=True):
         n.buf = n.vc = n.rare = None
         return t
 
-    def sub(self, other: Any, *, alpha: Any = 1) -> Tensor:
+    def sub(self, other: Any, *more: Any, alpha: Any = 1) -> Tensor:
         """input - alpha * other; shapes broadcast, dtypes promote. RuntimeError for truth values."""
+        if more:
+            return factors_first("sub", Tensor.sub, (self, other, *more))
         return ops_arithmetic.sub(self, other, alpha=alpha)
 
     subtract = sub
 
-    def sub_(self, other: Any, *, alpha: Any = 1) -> Tensor:
+    def sub_(self, other: Any, *more: Any, alpha: Any = 1) -> Tensor:
         """In-place `sub`."""
+        if more:
+            return factors_first("sub_", Tensor.sub_, (self, other, *more))
         if (
             type(other) is Tensor and self.meta is other.meta and self.rare is None and other.rare is None and alpha == 1 and not modes.SPECIAL
             and ((self.fn is None and other.fn is None) or (modes.NO_GRAD and not modes.grad_enabled()))

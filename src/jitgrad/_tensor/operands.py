@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Callable
 from typing import Any, Final, TypeAlias
 
 import numpy as np
@@ -9,6 +11,7 @@ import numpy as np
 from .._core.errors import argument_error
 from .._engine import modes
 from .._ops.maps import NUMBERS, Elementwise
+from .._ops.outputs import FACTORS_FIRST
 from .base import TensorBase, wrap
 from .convert import own_array
 from .elementwise import run_plan
@@ -24,6 +27,23 @@ def check_operands(function: str, *operands: tuple[str, Any, int]) -> None:
     for name, value, position in operands:
         if not isinstance(value, TensorBase):
             raise argument_error(function, name, position, "Tensor", value)
+
+
+def factors_first(name: str, function: Callable[..., Any], args: tuple[Any, ...], **named: Any) -> Any:
+    """A call by torch's old order, where numbers stand before the tensors that they multiply: `x.add_(-0.1, y)`, `addmm(2, c, 3, a, b)`.
+
+    Warns. TypeError for what fits that order no better.
+    """
+    factors = FACTORS_FIRST[name.removesuffix("_")]
+    tensors = [x for x in args if isinstance(x, TensorBase)]
+    numbers = [x for x in args if isinstance(x, NUMBERS)]
+    wanted = 2 if factors == ("alpha",) else 3
+    if len(tensors) != wanted or len(tensors) + len(numbers) != len(args) or len(numbers) > len(factors) or args[-1] is not tensors[-1]:
+        raise TypeError(f"{name}() takes {wanted} positional arguments but {len(args)} were given")
+    given = dict(zip(factors, numbers, strict=False))
+    instead = ", ".join(f"{factor}={number}" for factor, number in given.items())
+    warnings.warn(f"This overload of {name} is deprecated:\n\tgive the factors by name, behind the tensors: {instead}", UserWarning, stacklevel=3)
+    return function(*tensors, **given, **named)
 
 
 def scalar_operand(op: Elementwise, tensor: Any, number: Any) -> Any:
