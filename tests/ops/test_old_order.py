@@ -60,7 +60,6 @@ def test_gradients(lib):
     [
         lambda a, b: a.add(b, 2),
         lambda a, b: a.add(2, 3, b),
-        lambda a, b: a.add_(2, 3),
         lambda a, b: a.addcmul(2, 3, a, b),
         lambda a, b: a.addmm(1, 2, 3, a, b),
         lambda a, b: a.addmm(a, b, 2),
