@@ -43,6 +43,7 @@ class _Local(_local):
     run: Any = None  # the backward that runs in this thread
     tracer: Any = None  # what records this thread's calls for the compiler
     interceptor: Any = None  # a function that op calls go through
+    profile: Any = None  # what notes the calls of this thread and the steps of its backwards
     saved_hooks: tuple[Any, ...] = ()
     saved_hooks_disabled: str | None = None
     level: Any = None  # the innermost level of forward mode, which every op call goes through

@@ -67,7 +67,7 @@ class Run:
         self.needed: set[Node] | None = None  # None: all nodes
         self.wanted: set[Node] = set()  # the nodes whose gradients are captured
         self.after_all: list[Any] = []  # functions to call at the end
-        self.watch: anomaly.Watch | None = None
+        self.watch: anomaly.Watch | Any = None  # what the steps go through, if anything
         self.current: Node | None = None  # the node that runs, in anomaly mode
 
     def __call__(self, seeds: Iterable[Seed]) -> dict[int, Any]:
@@ -79,7 +79,7 @@ class Run:
         outer, local.run = local.run, self
         was, saved_hooks = modes.set_grad(self.create_graph), local.saved_hooks
         modes.RUNNING.append(None)
-        self.watch = anomaly.Watch(local.anomaly) if local.anomaly is not None else None
+        self.watch = anomaly.Watch(local.anomaly) if local.anomaly is not None else local.profile
         try:
             for node, index, grad in seeds:
                 if grad is not None and node.number == LEAF and node.rare is not None:  # it may have chosen a dtype

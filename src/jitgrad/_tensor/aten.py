@@ -43,6 +43,11 @@ class OpOverload:
             raise NotImplementedError(f"{self} can't be called")
         return function(*args, **named)
 
+    @property
+    def base_name(self) -> str:
+        """The name alone."""
+        return self._name
+
     def name(self) -> str:
         """The name with its namespace."""
         return f"aten::{self.__name__}"

@@ -22,8 +22,9 @@ from .gradcheck import gradcheck, gradgradcheck
 from .variable import Variable
 
 if TYPE_CHECKING:
-    from . import forward_ad, function, functional, graph
+    from . import forward_ad, function, functional, graph, profiler, profiler_util
     from .function import Function, NestedIOFunction
+    from .profiler import _profiler_enabled
 
 __all__ = [
     "Function",
@@ -31,6 +32,7 @@ __all__ = [
     "SavedTensor",
     "Variable",
     "_force_original_view_tracking",
+    "_profiler_enabled",
     "_unsafe_preserve_version_counter",
     "backward",
     "detect_anomaly",
@@ -47,14 +49,16 @@ __all__ = [
     "is_multithreading_enabled",
     "is_view_replay_enabled",
     "no_grad",
+    "profiler",
+    "profiler_util",
     "set_detect_anomaly",
     "set_grad_enabled",
     "set_multithreading_enabled",
 ]
 
 # What not every program uses costs `import jitgrad` nothing.
-_LATE = ("forward_ad", "function", "functional", "graph")
-_LATE_NAMES = {"Function": "function", "NestedIOFunction": "function"}
+_LATE = ("forward_ad", "function", "functional", "graph", "profiler", "profiler_util")
+_LATE_NAMES = {"Function": "function", "NestedIOFunction": "function", "_profiler_enabled": "profiler"}
 
 
 def __getattr__(name: str) -> Any:
