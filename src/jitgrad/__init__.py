@@ -43,7 +43,7 @@ from ._core.dtypes import (  # noqa: F401  (three go by names that Python has to
     short as short,
     uint8 as uint8,
 )
-from ._core.late import late_attribute as _late_attribute
+from ._core.late import LateModule as _LateModule, late_attribute as _late_attribute
 from ._core.shapes import (
     Size as Size,
 )
@@ -698,6 +698,11 @@ if TYPE_CHECKING:
 
 newaxis = None
 
+if TYPE_CHECKING:
+    from ._tensor import foreach as _foreach
+else:
+    _foreach = _LateModule("jitgrad._tensor.foreach")
+
 # Imported when first asked for, so that `import jitgrad` stays cheap: subpackages, and names that live in one.
 _LATE = (
     "_C",
@@ -872,6 +877,8 @@ _LATE_NAMES = {
 
 def __getattr__(name: str) -> Any:
     """Import a subpackage, or the home of a name, at its first use."""
+    if name.startswith("_foreach_"):
+        return _foreach.function(name)
     return _late_attribute(__name__, name, _LATE_NAMES, _LATE)
 
 

@@ -151,3 +151,20 @@ def test_layout_of_nothing_is_any_layout(lib):
     x, given = lib.ones(1).as_strided((1, 1), (5, 3), 0), lib.ones(1).as_strided((1, 1), (1, 1), 0)
     with forward.dual_level():
         assert forward.unpack_dual(forward.make_dual(x, given)).tangent is given
+
+
+def test_a_view_of_all_shares_its_bases_tangent(lib):
+    forward = lib.autograd.forward_ad
+    base = lib.zeros(2, 3)
+    whole, turned = base.view_as(base), lib.zeros(3, 2).t()
+    with forward.dual_level():
+        source = forward.make_dual(lib.ones(2, 3), lib.full((2, 3), 5.0))
+        whole.copy_(source)
+        shared = forward.unpack_dual(whole).tangent
+        assert shared is forward.unpack_dual(base).tangent
+        assert not shared._is_view()
+        whole[0].mul_(2)
+        assert forward.unpack_dual(base).tangent.tolist() == [[10.0] * 3, [5.0] * 3]
+        assert forward.unpack_dual(source).tangent.tolist() == [[5.0] * 3] * 2
+        turned.copy_(source)
+        assert forward.unpack_dual(turned).tangent._base is forward.unpack_dual(turned._base).tangent

@@ -112,3 +112,8 @@ def test_an_anomaly_where_warnings_are_errors(lib, capsys):
         with pytest.raises(RuntimeError, match="modified by an inplace operation"):
             b.sum().backward()
     assert "Error detected in PowBackward0" in capsys.readouterr().err
+
+
+def test_streams_are_not_warned_of(lib):
+    assert lib.autograd.graph.set_warn_on_accumulate_grad_stream_mismatch(False) is None
+    lib.autograd.graph.set_warn_on_accumulate_grad_stream_mismatch(True)

@@ -114,3 +114,30 @@ def test_the_end_of_the_block(lib):
         pass
     with allow():
         pass
+
+
+def test_what_is_saved_is_one_entry_until_it_is_written_to(lib):
+    with lib.autograd.graph.allow_mutation_on_saved_tensors() as context:
+        x = leaf(lib, 1.0, 2.0).clone()
+        y, z = x**2, x**3
+        assert len(context.tid_to_weakhandle) == 1
+        x.mul_(2)
+        assert len(context.cloned) == 1
+        w = x**2
+        x.mul_(2)
+        assert len(context.cloned) == 2
+        del y, z
+        assert len(context.cloned) == 1
+        del w
+        assert len(context.cloned) == 0
+
+
+def test_a_result_written_into_what_was_saved(lib):
+    x, y = leaf(lib, 3.0), lib.tensor([4.0])
+    with lib.autograd.graph.allow_mutation_on_saved_tensors() as context:
+        z = x * y
+        lib.exp(lib.zeros(1), out=y)
+        assert len(context.cloned) == 1
+        z.backward()
+    assert x.grad.item() == 4.0
+    assert y.item() == 1.0

@@ -174,3 +174,15 @@ def test_named_tuples_pass_through_a_hooked_module():
     result = module(torch.ones(1, requires_grad=True))
     assert type(result) is pair
     assert result.right.item() == 3.0
+
+
+def test_data_parallel_is_its_module():
+    inner = nn.Linear(2, 3)
+    model = nn.DataParallel(inner, device_ids=None)
+    x = torch.ones(4, 2, requires_grad=True)
+    assert model.module is inner
+    assert list(model.state_dict()) == ["module.weight", "module.bias"]
+    assert model(x).tolist() == inner(x).tolist()
+    checkpointed = torch.utils.checkpoint.checkpoint(model, x, use_reentrant=False)
+    checkpointed.sum().backward()
+    assert inner.bias.grad.tolist() == [4.0] * 3

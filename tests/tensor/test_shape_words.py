@@ -109,3 +109,13 @@ def test_copies_of_pieces_into_tensors(lib):
     assert (one.tolist(), two.tolist()) == ([0, 1], [2, 3])
     assert lib.unbind_copy(lib.ones(2, 2), out=(one, two)) is None
     assert one.tolist() == [1, 1]
+
+
+def test_views_by_the_names_of_the_dispatcher(lib):
+    x = lib.arange(6.0).view(2, 3).clone()
+    names = lib.ops.aten
+    for found in (names.alias.default(x), names.view.default(x, (3, 2)), names.expand.default(x, (4, 2, 3)), names.unfold.default(x, 1, 2, 1)):
+        assert found._base is x
+    assert names.slice.Tensor(x, 1, 1, 3).tolist() == [[1.0, 2.0], [4.0, 5.0]]
+    assert names.slice.Tensor(x, -1, 0, None, 2).tolist() == [[0.0, 2.0], [3.0, 5.0]]
+    assert names.slice.Tensor(x).tolist() == x.tolist()

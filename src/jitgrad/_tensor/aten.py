@@ -9,8 +9,11 @@ import functools
 from collections.abc import Callable
 from typing import Any, Final
 
+from .._core.shapes import wrap_dim
+from .._ops import views
 from .._ops.kinds import OPS
 from . import _functions, indexing
+from ._methods import Tensor
 
 # Names of ours that are not torch's but for an underscore in front.
 _NAMES: Final = {
@@ -24,8 +27,13 @@ _NAMES: Final = {
 _TENSOR: Final = frozenset(("add", "sub", "rsub", "mul", "div", "remainder", "fmod", "eq", "ne", "lt", "le", "gt", "ge", "index"))
 
 
+def part(input: Any, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1) -> Any:
+    """`slice`: places from `start` to `end` along one axis; a view."""
+    return input[(slice(None),) * wrap_dim(dim, input.ndim) + (slice(start, end, step),)]
+
+
 _CALLS: Final[dict[str, Callable[..., Any]]] = {  # written by hand
-    "index": indexing.index, "index_put": indexing.index_put, "index_put_": indexing.index_put_,
+    "alias": views.alias_op, "index": indexing.index, "index_put": indexing.index_put, "index_put_": indexing.index_put_, "slice": part,
 }  # fmt: skip
 
 
@@ -37,8 +45,8 @@ class OpOverload:
         self._name = name
 
     def __call__(self, *args: Any, **named: Any) -> Any:
-        """The function of that name, called. NotImplementedError where there is none."""
-        function = _CALLS.get(self._name) or getattr(_functions, self._name, None)
+        """The function of that name, or the method, called. NotImplementedError where there is none."""
+        function = _CALLS.get(self._name) or getattr(_functions, self._name, None) or getattr(Tensor, self._name, None)
         if function is None:
             raise NotImplementedError(f"{self} can't be called")
         return function(*args, **named)

@@ -113,7 +113,10 @@ class Level:
         `written`: it comes from a write, so what the tensor is a view of gets one too, of zeros elsewhere.
         """
         stem = stem_of(tensor.rare) if written and tensor.rare is not None else None
-        if stem is not None:
+        if stem is not None and same_layout(tensor, stem):  # all of it, so they share the tangent
+            self.give(stem, tangent, True)
+            tangent = self.of(stem)
+        elif stem is not None:
             self.give(stem, zeros_like(stem), True)
             part = part_of(self.of(stem), tensor, stem)
             part.copy_(tangent)

@@ -35,10 +35,18 @@ class _AllowMutationOnSavedContext:
         self.cloned: weakref.WeakKeyDictionary[Kept, Any] = weakref.WeakKeyDictionary()
         self.open = True
 
+    @property
+    def tid_to_weakhandle(self) -> dict[int, Kept]:
+        """What is saved and was not written to, a number each: as programs count it in torch."""
+        return dict(enumerate(x for there in self.kept.values() for x in there))
+
     def pack(self, tensor: Any) -> Kept:
-        """Note a tensor that is saved."""
-        kept = Kept(tensor.array)
-        self.kept.setdefault(id(memory_of(kept.array)), weakref.WeakSet()).add(kept)
+        """Note a tensor that is saved; one that is saved already and was not written to since is the same entry."""
+        there = self.kept.setdefault(id(memory_of(tensor.array)), weakref.WeakSet())
+        kept = next((kept for kept in there if kept.array is tensor.array), None)
+        if kept is None:
+            kept = Kept(tensor.array)
+            there.add(kept)
         return kept
 
     def unpack(self, kept: Kept) -> Any:

@@ -41,6 +41,7 @@ __all__ = [
     "save_on_disk",
     "saved_memory",
     "saved_tensors_hooks",
+    "set_warn_on_accumulate_grad_stream_mismatch",
     "trace_backward",
 ]
 
@@ -69,6 +70,10 @@ def increment_version(tensor: Any) -> None:
     for x in (tensor,) if one else tensor:
         if not x.is_inference():
             x._bump()
+
+
+def set_warn_on_accumulate_grad_stream_mismatch(enabled: bool) -> None:
+    """Accepted for compatibility: there are no streams."""
 
 
 class saved_tensors_hooks:

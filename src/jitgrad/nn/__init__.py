@@ -36,7 +36,7 @@ from .modules.channels import (
     RReLU,
     Unfold,
 )
-from .modules.container import ModuleDict, ModuleList, Sequential
+from .modules.container import DataParallel, ModuleDict, ModuleList, Sequential
 from .modules.conv import (
     Conv1d,
     Conv2d,
@@ -179,6 +179,7 @@ __all__ = [
     "CosineEmbeddingLoss",
     "CosineSimilarity",
     "CrossEntropyLoss",
+    "DataParallel",
     "Dropout",
     "Dropout1d",
     "Dropout2d",

@@ -36,7 +36,7 @@ from .channels import (
     RReLU,
     Unfold,
 )
-from .container import ModuleDict, ModuleList, Sequential
+from .container import DataParallel, ModuleDict, ModuleList, Sequential
 from .conv import (
     Conv1d,
     Conv2d,
@@ -177,6 +177,7 @@ __all__ = [
     "CosineEmbeddingLoss",
     "CosineSimilarity",
     "CrossEntropyLoss",
+    "DataParallel",
     "Dropout",
     "Dropout1d",
     "Dropout2d",

@@ -12,7 +12,7 @@ from typing import Any, TypeVar, overload
 from ..._tensor import Tensor
 from .module import Module, indent, printed
 
-__all__ = ["ModuleDict", "ModuleList", "Sequential"]
+__all__ = ["DataParallel", "ModuleDict", "ModuleList", "Sequential"]
 
 Listed = TypeVar("Listed", bound="_Numbered")
 
@@ -276,3 +276,21 @@ def pairs_of(members: Any, name: str) -> list[tuple[str, Any]]:
             raise ValueError(f"{name} update sequence element #{place} has length {len(found)}; 2 is required")
         pairs.append(found)
     return pairs
+
+
+class DataParallel(Module):
+    """The module it is given, under the name `module`: there is but one device, and `device_ids`, `output_device` and `dim` change nothing.
+
+    >>> import jitgrad
+    >>> model = jitgrad.nn.DataParallel(jitgrad.nn.Linear(2, 1))
+    >>> list(model.state_dict())
+    ['module.weight', 'module.bias']
+    """
+
+    def __init__(self, module: Module, device_ids: Any = None, output_device: Any = None, dim: int = 0) -> None:
+        super().__init__()
+        self.module = module
+        self.device_ids: list[int] = []
+
+    def forward(self, *inputs: Any, **named: Any) -> Any:
+        return self.module(*inputs, **named)
