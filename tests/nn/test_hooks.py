@@ -10,8 +10,8 @@ import pytest
 
 import jitgrad as torch
 from jitgrad import nn
+from jitgrad.autograd._module_hooks import BackwardHook
 from jitgrad.nn.modules import module as modules
-from jitgrad.nn.modules._backward import BackwardHook
 from jitgrad.utils.hooks import RemovableHandle
 
 

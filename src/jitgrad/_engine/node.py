@@ -144,6 +144,8 @@ class Node:
 
     def _register_hook_dict(self, tensor: Any) -> None:
         """Let the hooks in the table of a tensor (`_backward_hooks`) be called with its gradient."""
+        if not isinstance(getattr(tensor, "meta", None), Meta):
+            raise TypeError("_register_hook_dict expected a variable")
         table = tensor._backward_hooks
         if table is not None:
             self._extras().tensor[tensor.output_nr] = table

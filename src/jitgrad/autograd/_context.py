@@ -60,6 +60,7 @@ class FunctionCtx:
     Read in `backward`: `saved_tensors`, `needs_input_grad` (a bool per argument).
     """
 
+    requires_grad = True  # as torch's contexts say
     needs_input_grad: tuple[bool, ...]
     to_save: Any = None
     saved_for_forward: Any = None
@@ -169,7 +170,12 @@ class FunctionCtx:
     def _sequence_nr(self) -> int:
         return self._own_node()._sequence_nr()  # type: ignore[no-any-return]
 
+    def _set_sequence_nr(self, number: int) -> None:
+        self._own_node()._set_sequence_nr(number)
+
     def _register_hook_dict(self, tensor: Any) -> None:
+        if not isinstance(tensor, TensorBase):
+            raise RuntimeError("_register_hook_dict expected a Tensor")
         self._own_node()._register_hook_dict(tensor)
 
     def register_hook(self, fn: Callable[..., Any]) -> Any:

@@ -19,6 +19,7 @@ from .._engine.node import Node, next_number
 from .._tensor.base import TensorBase
 from .._tensor.views import edge_of
 from ._context import FunctionCtx
+from ._nesting import filled, flat, flat_with_none, mapped
 from ._node import BackwardCFunction
 from ._outputs import among, link_all, link_new, unlink_all
 from ._refusals import note_inputs, once_differentiable, stores_attributes
@@ -49,8 +50,9 @@ class FunctionMeta(type):
         super().__init__(name, bases, attributes)
         cls._backward_cls = type(name + "Backward", (BackwardCFunction,), {"__slots__": (), "_forward_cls": cls, "__module__": __name__})
         cls._ctx_cls = type(name + "Backward", (FunctionCtx,), {"__module__": __name__})
-        cls._split = cls.setup_context is not Function.setup_context if bases else False  # type: ignore[attr-defined]
-        cls._gives_vjp = bool(bases) and cls.vjp is not Function.vjp  # type: ignore[attr-defined]
+        derived = any(isinstance(base, FunctionMeta) for base in bases)  # not `Function` itself
+        cls._split = cls.setup_context is not Function.setup_context if derived else False  # type: ignore[attr-defined]
+        cls._gives_vjp = derived and cls.vjp is not Function.vjp  # type: ignore[attr-defined]
         special = any(getattr(cls, name, False) for name in ("boxed_grads_call", "clear_saved_tensors_on_access"))
         cls._ordinary = not (cls._gives_vjp or special)
         cls._stashes = stores_attributes(cls.setup_context if cls._split else cls.forward)  # type: ignore[attr-defined]
@@ -58,7 +60,21 @@ class FunctionMeta(type):
         cls._defaults = cls._split and bool(getattr(cls.forward, "__defaults__", None))  # type: ignore[attr-defined]
 
 
-class Function(metaclass=FunctionMeta):
+class Alone(Node):
+    """What an instance of a Function has for a node: nothing leads to it, nor from it."""
+
+    __slots__ = ()
+    outputs = 0
+
+    def __init__(self) -> None:
+        self.number = next_number()
+        self.buf = self.rare = self.vc = None
+
+    def edges(self) -> tuple[Node, ...]:
+        return ()
+
+
+class Function(FunctionCtx, metaclass=FunctionMeta):
     """Base of custom Functions; call them with `apply`.
 
     >>> import jitgrad
@@ -77,6 +93,7 @@ class Function(metaclass=FunctionMeta):
     tensor(6.)
     """
 
+    needs_input_grad: Any = None
     _backward_cls: ClassVar[type[BackwardCFunction]]
     _ctx_cls: ClassVar[type[FunctionCtx]]
     _split: ClassVar[bool]
@@ -93,6 +110,12 @@ class Function(metaclass=FunctionMeta):
         warnings.warn(f"{type(self)} should not be instantiated. Methods on autograd functions are all static, so you should invoke them on the "
                       "class itself. Instantiating an autograd function will raise an error in a future version of PyTorch.",
                       DeprecationWarning, stacklevel=2)  # fmt: skip
+
+    def _own_node(self) -> Any:
+        node = self.__dict__.get("_alone")
+        if node is None:
+            node = self.__dict__["_alone"] = Alone()
+        return node
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Refused: Functions are called with `apply`."""
@@ -263,14 +286,60 @@ class InplaceFunction(Function):
 
 
 class NestedIOFunction(Function):
-    """Kept for programs that name it; to be written as a `Function`."""
+    """Kept for programs that name it: what is given and returned may be lists, tuples and dicts of tensors, which it lays out flat.
 
-    @staticmethod
-    def forward_extended(*input: Any) -> None:
+    Its methods belong to instances, and those can't be called any more: write a `Function`, which may take and return tuples.
+    """
+
+    def _do_forward(self, *input: Any) -> Any:
+        self._nested_input = input
+        output = super()._do_forward(*flat(input))  # type: ignore[misc]  # there is none, as in torch
+        return filled(output, self._nested_output)
+
+    def _do_backward(self, gradients: Any, retain_variables: bool) -> Any:
+        self.retain_variables = retain_variables
+        result = super()._do_backward(gradients, retain_variables)  # type: ignore[misc]  # likewise
+        if not retain_variables:
+            del self._nested_output, self._to_save_nested
+        return result
+
+    __call__ = _do_forward
+
+    def forward(self, *args: Any) -> Any:  # type: ignore[override]
+        """`forward_extended` of the input, whose tensors are detached; its tensors as a tuple."""
+        nested = mapped(lambda x: x.data, self._nested_input)
+        result = self.forward_extended(*nested)  # type: ignore[func-returns-value]
+        del self._nested_input
+        self._nested_output = result
+        return flat(result)
+
+    def backward(self, *gradients: Any) -> Any:  # type: ignore[override]
+        """`backward_extended` of the gradients, nested as the output was; its tensors as a tuple."""
+        result = self.backward_extended(*filled(gradients, self._nested_output))  # type: ignore[func-returns-value]
+        return flat_with_none(result)
+
+    def save_for_backward(self, *args: Any) -> None:
+        """Keep a nesting of tensors."""
+        self.to_save = flat(args)
+        self._to_save_nested = args
+
+    @property
+    def saved_tensors(self) -> Any:
+        """What was kept, nested as it was."""
+        return filled(super().saved_tensors, self._to_save_nested)
+
+    def mark_dirty(self, *args: Any, **kwargs: Any) -> None:
+        """Name the inputs that are written to."""
+        self.dirty_tensors = flat((args, kwargs))
+
+    def mark_non_differentiable(self, *args: Any, **kwargs: Any) -> None:
+        """Name the outputs that take no gradient."""
+        self.non_differentiable = flat((args, kwargs))
+
+    def forward_extended(self, *input: Any) -> None:
         """To be given by the subclass."""
         raise NotImplementedError
 
-    @staticmethod
-    def backward_extended(*grad_output: Any) -> None:
+    def backward_extended(self, *grad_output: Any) -> None:
         """To be given by the subclass."""
         raise NotImplementedError

@@ -6,8 +6,9 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from .._core.hooks import RemovableHandle, warn_if_has_hooks
+from ..autograd._module_hooks import BackwardHook
 
-__all__ = ["RemovableHandle", "unserializable_hook", "warn_if_has_hooks"]
+__all__ = ["BackwardHook", "RemovableHandle", "unserializable_hook", "warn_if_has_hooks"]
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..._core.hooks import RemovableHandle, add_hook
 from ..._tensor import Tensor
-from ._backward import BackwardHook
+from ...autograd._module_hooks import BackwardHook
 from ._hooks import GlobalHooks, HookTable, Marks
 from ._legacy import hook_node
 
@@ -151,7 +151,7 @@ class _HookedCall:
         watcher = None
         if backward or backward_pre:
             watcher = BackwardHook(module, backward, backward_pre)
-            self.args = watcher.watch_inputs(self.args)
+            self.args = watcher.setup_input_hook(self.args)
         self.result = module.forward(*self.args, **self.kwargs)
         self._run_forward_hooks()
         if watcher is not None:
@@ -161,7 +161,7 @@ class _HookedCall:
                     f" but received {type(self.result)}",
                     stacklevel=4,
                 )
-            self.result = watcher.watch_outputs(self.result)
+            self.result = watcher.setup_output_hook(self.result)
         if at_node:
             hook_node(module, at_node, self.args, self.result)
         return self.result

@@ -6,8 +6,8 @@ import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ..._tensor import Tensor
-from ...autograd import Function
+from .._tensor import Tensor
+from .function import Function
 
 Gradients = tuple[Any, ...]
 
@@ -32,28 +32,28 @@ class BackwardHook:
     """
 
     def __init__(
-        self, module: Any, hooks: Sequence[Callable[..., Any]], pre_hooks: Sequence[Callable[..., Any]]
+        self, module: Any, user_hooks: Sequence[Callable[..., Any]], user_pre_hooks: Sequence[Callable[..., Any]]
     ) -> None:
         self.module = module
-        self.hooks = hooks
-        self.pre_hooks = pre_hooks
+        self.user_hooks = user_hooks
+        self.user_pre_hooks = user_pre_hooks
         self.grad_outputs: Gradients | None = None
-        self.input_places: list[int] | None = None
-        self.input_count = -1
-        self.output_places: list[int] | None = None
-        self.output_count = -1
+        self.input_tensors_index: list[int] | None = None
+        self.n_inputs = -1
+        self.output_tensors_index: list[int] | None = None
+        self.n_outputs = -1
 
-    def watch_inputs(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
-        """Positional arguments, the tensors among them replaced by the outputs of the identity node."""
-        self.input_count = len(args)
-        args, self.input_places = self._through_node(args, self._at_inputs)
+    def setup_input_hook(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
+        """Positional arguments, the tensors among them replaced by the outputs of the identity node; called before `setup_output_hook`."""
+        self.n_inputs = len(args)
+        args, self.input_tensors_index = self._through_node(args, self._at_inputs)
         return args
 
-    def watch_outputs(self, result: Any) -> Any:
+    def setup_output_hook(self, result: Any) -> Any:
         """The result of the module's forward, replaced likewise; only a tensor or a tuple can be watched."""
         results = result if isinstance(result, tuple) else (result,)
-        self.output_count = len(results)
-        watched, self.output_places = self._through_node(results, self._at_outputs)
+        self.n_outputs = len(results)
+        watched, self.output_tensors_index = self._through_node(results, self._at_outputs)
         return watched if isinstance(result, tuple) else watched[0]
 
     def _through_node(
@@ -80,14 +80,14 @@ class BackwardHook:
 
     def _at_outputs(self, _: Gradients, grad_output: Gradients) -> Gradients | None:
         """Runs behind the node of the outputs: keeps their gradients, as the pre-hooks leave them."""
-        assert self.output_places is not None
-        grads = _spread(self.output_places, grad_output, self.output_count)
-        for hook in self.pre_hooks:
-            grads = _replaced(hook(self.module, grads), grads, "grad_output", self.output_count)
+        assert self.output_tensors_index is not None
+        grads = _spread(self.output_tensors_index, grad_output, self.n_outputs)
+        for hook in self.user_pre_hooks:
+            grads = _replaced(hook(self.module, grads), grads, "grad_output", self.n_outputs)
         self.grad_outputs = grads
-        if self.input_places is None:  # no input asks for a gradient: nothing will run at the inputs
+        if self.input_tensors_index is None:  # no input asks for a gradient: nothing will run at the inputs
             self._without_inputs(grads)
-        return tuple(grads[k] for k in self.output_places)
+        return tuple(grads[k] for k in self.output_tensors_index)
 
     def _without_inputs(self, grads: Gradients) -> None:
         warnings.warn(
@@ -96,8 +96,8 @@ class BackwardHook:
             "register_full_backward_hook for more details.",
             stacklevel=2,
         )
-        nothing = (None,) * self.input_count
-        for hook in self.hooks:
+        nothing = (None,) * self.n_inputs
+        for hook in self.user_hooks:
             answer = hook(self.module, nothing, grads)
             if answer is not None and not (isinstance(answer, tuple) and all(a is None for a in answer)):
                 raise RuntimeError(
@@ -110,12 +110,12 @@ class BackwardHook:
         """Runs behind the node of the inputs: everything the user's hooks want is known."""
         if self.grad_outputs is None:  # the outputs were not part of this run
             return None
-        assert self.input_places is not None
-        grads = _spread(self.input_places, grad_input, self.input_count)
-        for hook in self.hooks:
-            grads = _replaced(hook(self.module, grads, self.grad_outputs), grads, "grad_input", self.input_count)
+        assert self.input_tensors_index is not None
+        grads = _spread(self.input_tensors_index, grad_input, self.n_inputs)
+        for hook in self.user_hooks:
+            grads = _replaced(hook(self.module, grads, self.grad_outputs), grads, "grad_input", self.n_inputs)
         self.grad_outputs = None
-        return tuple(grads[k] for k in self.input_places)
+        return tuple(grads[k] for k in self.input_tensors_index)
 
 
 def _spread(places: list[int], values: Gradients, count: int) -> Gradients:
