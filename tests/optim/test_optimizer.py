@@ -182,7 +182,6 @@ def shared():
         (lambda: optim.SGD([leaf(1.0)], nesterov=True), ValueError, "Nesterov momentum requires a momentum and zero"),
         (lambda: optim.SGD([leaf(1.0)], fused=True, foreach=True), RuntimeError, "`fused` and `foreach` cannot be"),
         (lambda: optim.SGD([leaf(1.0)], fused=True, differentiable=True), RuntimeError, "`fused` does not support"),
-        (lambda: optim.SGD([leaf(1.0)], differentiable=True), NotImplementedError, "not recorded"),
         (lambda: optim.Adam([leaf(1.0)], betas=(1.0, 0.9)), ValueError, "Invalid beta parameter at index 0: 1.0"),
         (lambda: optim.Adam([leaf(1.0)], betas=(0.9, -1.0)), ValueError, "Invalid beta parameter at index 1: -1.0"),
         (lambda: optim.Adam([leaf(1.0)], betas=(0.9, torch.tensor(0.9))), ValueError, "betas must be either both"),

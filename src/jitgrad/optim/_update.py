@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -9,6 +11,7 @@ from typing import Any
 from .._core.dtypes import default_dtype, float32, float64
 from .._engine.versions import bump
 from .._expr import Expr
+from .._expr.node import topological
 from .._tensor import Tensor
 from .._tensor.base import version_of
 from .._tensor.creation import from_numpy, tensor
@@ -36,14 +39,12 @@ class Recipe:
 def check_flags(fused: bool | None, foreach: bool | None, differentiable: bool) -> None:
     """`fused` and `foreach` choose between torch's own implementations and change nothing here.
 
-    Raises RuntimeError for a combination that torch refuses, NotImplementedError for `differentiable`.
+    Raises RuntimeError for a combination that torch refuses.
     """
     if fused and differentiable:
         raise RuntimeError("`fused` does not support `differentiable`")
     if fused and foreach:
         raise RuntimeError("`fused` and `foreach` cannot be `True` together.")
-    if differentiable:
-        raise NotImplementedError("updates are not recorded: differentiable=True is not supported")
 
 
 def check_rate(lr: Any) -> None:
@@ -98,6 +99,57 @@ def update(rule: Rule, flags: tuple[bool, ...], tensors: Sequence[Tensor], numbe
         bump(param.vc or version_of(param))
     else:
         update_anyway(rule, flags, tensors, numbers)
+
+
+def update_recorded(optimizer: Any, group: dict[str, Any]) -> None:
+    """One group's update in recorded ops, for `differentiable=True`: what comes later has gradients by parameters, state and options.
+
+    RuntimeError for a parameter that is a leaf and takes a gradient, as for any write to one.
+    """
+    recipe: Recipe = optimizer._recipe(group)
+    options = _options(group)
+    outputs = recipe.rule.outputs(recipe.flags)
+    for p in group["params"]:
+        g = p.grad
+        if g is None:
+            continue
+        named = options | optimizer._begin(p, group)
+        state = optimizer.state[p]
+        if recipe.counts:
+            named["steps"] = advance(state["step"])
+        numbers = recorded(recipe.numbers, named)
+        tensors = (p, g, *[state[name] for name in recipe.states])
+        before = [one if place == 1 else one.clone() for place, one in enumerate(tensors)]  # what is written to must not be saved
+        results = recorded(outputs, dict(zip((*recipe.rule.arrays, *recipe.rule.params), (*before, *numbers), strict=True)))
+        for place, result in zip(recipe.rule.places, results, strict=True):
+            tensors[place].copy_(result)
+
+
+def _options(group: dict[str, Any]) -> dict[str, Any]:
+    """A group's options under the names that recipes have for them: numbers, or tensors with their history."""
+    named = {name: value for name, value in group.items() if name != "params"}
+    if "betas" in group:
+        named["beta1"], named["beta2"] = group["betas"]
+    if "dampening" in group:
+        named["share"] = 1.0 - group["dampening"]
+    return named
+
+
+_RECORDED: dict[str, Callable[..., Any]] = {
+    "add": operator.add, "sub": operator.sub, "mul": operator.mul, "div": operator.truediv, "neg": operator.neg, "pow": operator.pow,
+    "sqrt": lambda x: x.sqrt() if isinstance(x, Tensor) else math.sqrt(x), "maximum": lambda x, y: x.maximum(y),
+}  # fmt: skip
+
+
+def recorded(outputs: Sequence[Expr], named: dict[str, Any]) -> list[Any]:
+    """Expressions over tensors and numbers, by ops that are recorded."""
+    values: dict[Expr, Any] = {}
+    for node in topological(*outputs):
+        if node.args:
+            values[node] = _RECORDED[node.op](*[values[arg] for arg in node.args])
+        else:
+            values[node] = node.value if node.op == "const" else named[node.name]
+    return [values[output] for output in outputs]
 
 
 def update_anyway(rule: Rule, flags: tuple[bool, ...], tensors: Sequence[Tensor], numbers: Sequence[float]) -> None:

@@ -84,6 +84,11 @@ class Adagrad(Optimizer):
                 group.setdefault(name, value)
         counts_as_tensors(self)
 
+    def _begin(self, p: Tensor, group: Group) -> dict[str, float]:
+        if not self.state[p]:
+            self._start(p)
+        return {}
+
     def _start(self, p: Tensor) -> dict[str, Any]:
         value = self.defaults["initial_accumulator_value"]
         state: dict[str, Any] = self.state[p]
@@ -95,7 +100,7 @@ class Adagrad(Optimizer):
         names = ("lr", "eps", "weight_decay", "lr_decay")
         lr, eps, decay, lr_decay = (param(name) for name in names)
         numbers = (lr / (1.0 + (param("steps") - 1.0) * lr_decay), eps, decay)
-        flags = bool(group["maximize"]), group["weight_decay"] != 0
+        flags = bool(group["maximize"]), bool(group["weight_decay"] != 0)
         return Recipe(rules.adagrad, flags, ("sum",), names, numbers, lambda g: tuple(float(g[name]) for name in names), True)
 
     def _update(self, group: Group) -> None:

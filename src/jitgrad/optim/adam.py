@@ -102,6 +102,12 @@ class Adam(Optimizer):
         states = ("exp_avg", "exp_avg_sq", *(("max_exp_avg_sq",) if group["amsgrad"] else ()))
         return Recipe(rule, flags, states, _HYPER, numbers, _hyper, True)
 
+    def _begin(self, p: Tensor, group: Group) -> dict[str, float]:
+        state = self.state[p]
+        if not state:
+            _start(state, p, group["amsgrad"])
+        return {}
+
     def _update(self, group: Group) -> None:
         lr, eps, decay = float(group["lr"]), group["eps"], group["weight_decay"]
         beta1, beta2 = map(float, group["betas"])
@@ -135,9 +141,10 @@ class Adam(Optimizer):
 def _chosen(group: Group, lr: float, decay: float) -> tuple[rules.Rule, tuple[bool, ...], float]:
     """The rule for a group's options, its flags, and the number by which it decays the weights."""
     maximize, amsgrad = bool(group["maximize"]), group["amsgrad"]
-    if group["decoupled_weight_decay"] and decay != 0:
+    decays = bool(decay != 0)
+    if group["decoupled_weight_decay"] and decays:
         return (rules.adamw_amsgrad if amsgrad else rules.adamw), (maximize,), 1.0 - lr * decay
-    return (rules.amsgrad if amsgrad else rules.adam), (maximize, decay != 0), decay
+    return (rules.amsgrad if amsgrad else rules.adam), (maximize, decays), decay
 
 
 _HYPER = ("lr", "eps", "weight_decay", "beta1", "beta2")

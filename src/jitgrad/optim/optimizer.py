@@ -14,6 +14,7 @@ from .._engine import modes
 from .._tensor import Tensor
 from ..autograd import enable_grad
 from ._state import HOOK_TABLES, State
+from ._update import update_recorded
 
 __all__ = ["Optimizer", "register_optimizer_step_post_hook", "register_optimizer_step_pre_hook", "required"]
 
@@ -90,7 +91,10 @@ class Optimizer(State):
                 loss = closure()
         tracer = modes.tracer()
         for group in self.param_groups:
-            if tracer is None:
+            if group.get("differentiable"):
+                with enable_grad():
+                    update_recorded(self, group)
+            elif tracer is None:
                 self._update(group)
             else:
                 tracer.updated(self, group)
@@ -100,6 +104,10 @@ class Optimizer(State):
     def _update(self, group: Group) -> None:
         """Update the parameters of one group."""
         raise NotImplementedError
+
+    def _begin(self, p: Tensor, group: Group) -> dict[str, float]:
+        """Give a parameter its state, if it has none; returns the numbers of the rule that are others in its first step."""
+        return {}
 
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Forget the gradients of all parameters, or set them to zeros in place."""
@@ -132,7 +140,7 @@ class Optimizer(State):
                 raise TypeError(
                     "optimizer can only optimize Tensors, but one of the params is " + type(param).__qualname__
                 )
-            if not (param.is_leaf or param.retains_grad):
+            if not (param.is_leaf or param.retains_grad or self.defaults.get("differentiable")):
                 raise ValueError("can't optimize a non-leaf Tensor")
         for name, default in self.defaults.items():
             if default is required and name not in param_group:

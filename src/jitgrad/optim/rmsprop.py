@@ -95,11 +95,21 @@ class RMSprop(Optimizer):
 
     def _recipe(self, group: Group) -> Recipe:
         rule, states = _RULES[bool(group["centered"]), group["momentum"] > 0]
-        flags = bool(group["maximize"]), group["weight_decay"] != 0
+        flags = bool(group["maximize"]), bool(group["weight_decay"] != 0)
         names = ("lr", "eps", "weight_decay", "alpha", *(("momentum",) if group["momentum"] > 0 else ()))
         lr, eps, decay, alpha, *momentum = (param(name) for name in names)
         numbers = (lr, eps, decay, alpha, 1.0 - alpha, *momentum)
         return Recipe(rule, flags, tuple(states), names, numbers, lambda g: tuple(float(g[name]) for name in names), True)
+
+    def _begin(self, p: Tensor, group: Group) -> dict[str, float]:
+        state = self.state[p]
+        if not state:
+            names = _RULES[bool(group["centered"]), group["momentum"] > 0][1]
+            state["step"] = fresh_count()
+            for name in ("square_avg", "momentum_buffer", "grad_avg"):
+                if name in names:
+                    state[name] = zeros_like(p)
+        return {}
 
     def _update(self, group: Group) -> None:
         lr, decay, alpha, momentum = float(group["lr"]), group["weight_decay"], group["alpha"], group["momentum"]
@@ -112,9 +122,6 @@ class RMSprop(Optimizer):
                 continue
             state = self.state[p]
             if not state:
-                state["step"] = fresh_count()
-                for name in ("square_avg", "momentum_buffer", "grad_avg"):
-                    if name in names:
-                        state[name] = zeros_like(p)
+                self._begin(p, group)
             advance(state["step"])
             update(rule, flags, (p, g, *[state[name] for name in names]), numbers)

@@ -88,6 +88,13 @@ class SGD(Optimizer):
         names = ("lr", "weight_decay", "momentum", "share")
         return Recipe(rules.sgd_momentum, (*flags, bool(group["nesterov"])), ("momentum_buffer",), names, (lr, decay, momentum, share), read)
 
+    def _begin(self, p: Tensor, group: Group) -> dict[str, float]:
+        state = self.state[p]
+        if group["momentum"] == 0 or state.get("momentum_buffer") is not None:
+            return {}
+        state["momentum_buffer"] = zeros_like(p)
+        return {"share": 1.0}  # the first gradient goes in as a whole
+
     def _update(self, group: Group) -> None:
         if group["momentum"] != 0:
             self._update_with_momentum(group)
@@ -121,9 +128,9 @@ class SGD(Optimizer):
             state = self.state[p]
             buffer = state.get("momentum_buffer")
             share = rest
-            if buffer is None:  # the first gradient goes in as a whole
-                buffer = state["momentum_buffer"] = zeros_like(p)
-                share = 1.0
+            if buffer is None:
+                share = self._begin(p, group)["share"]
+                buffer = state["momentum_buffer"]
             meta = p.meta
             if g.meta is meta and buffer.meta is meta and meta.plain:
                 meta.k[kernel](p.array, g.array, buffer.array, lr, weight_decay, momentum, share)
