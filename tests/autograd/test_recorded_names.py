@@ -125,3 +125,27 @@ def test_two_moments_are_one_node(lib, name):
     assert other.grad.tolist() == [[0.5] * 3] * 2
     assert lib.autograd.gradcheck(lambda x: getattr(lib, name)(x, 0), (x,))
     assert lib.autograd.gradgradcheck(lambda x: getattr(lib, name)(x, 0), (x,))
+
+
+def test_write_to_a_view_in_a_recorded_backward(lib):
+    """The gradient of what was overwritten is a slice written into the gradient of the rest."""
+    x = lib.tensor([[-1.0, 2.0], [3.0, -4.0]], requires_grad=True)
+    y = (x * 3).view(4)
+    lib.nn.functional.threshold(y, 0.5, 0.25, True)
+    (grad,) = lib.autograd.grad((y * y).sum(), x, create_graph=True)
+    assert grad.tolist() == [[0.0, 36.0], [54.0, 0.0]]
+    written = grad.grad_fn.next_functions[0][0]
+    assert written.name() == "torch::autograd::CopySlices"
+    assert written.next_functions[1][0].name() == "ThresholdBackwardBackward0"
+    assert lib.autograd.grad(grad.sum(), x)[0].tolist() == [[0.0, 18.0], [18.0, 0.0]]
+
+
+def test_second_derivative_through_a_written_view(lib):
+    def function(x):
+        y = x * x
+        y.t()[0].mul_(x[1])
+        y.view(-1)[1:3].exp_()
+        return y
+
+    x = lib.tensor([[0.5, 0.25], [1.5, -0.5]], dtype=lib.float64, requires_grad=True)
+    assert lib.autograd.gradgradcheck(function, x)

@@ -208,17 +208,15 @@ class CopySlices(Recorded):
         if self._saved is RELEASED:
             second_time()
         part = part_recorded(self.geometry, grads[0])
-        rest = grads[0] - spread_recorded(self.geometry, part)
         if self.inner is None:
-            return [rest, part]
+            return [overlaid(self.geometry, grads[0], None), part]
         # a twin, because what the op saved of its own result leads back to its node, which would then be released twice
         inner = copy.copy(self.inner)
         inner.rare = None
         if self.inner.rare is not None and self.inner.rare.duals:
             inner._extras().duals = self.inner.rare.duals
         results = list(inner.call((part,), True, True))
-        first = rest if results[0] is None else rest + spread_recorded(self.geometry, results[0])
-        return [first, *results[1:]]
+        return [overlaid(self.geometry, grads[0], results[0]), *results[1:]]
 
     def release(self) -> None:
         self._saved = RELEASED
@@ -268,6 +266,21 @@ def part_recorded(geometry: Geometry, tensor: Any) -> Any:
 def spread_recorded(geometry: Geometry, tensor: Any) -> Any:
     """A tensor of the view's shape put into zeros of the base's."""
     return _linked(SpreadBackward0, geometry, tensor, np.array(geometry.spread(tensor.array), order="C", copy=True), True)
+
+
+def overlaid(geometry: Geometry, tensor: Any, part: Any) -> Any:
+    """A tensor of the base's shape with `part` (zeros for None) in the view's place, recorded: the writing of a slice, as in torch."""
+    if modes.followed():
+        rest = tensor - spread_recorded(geometry, part_recorded(geometry, tensor))
+        return rest if part is None else rest + spread_recorded(geometry, part)
+    full = geometry.fresh(tensor.array)
+    geometry.part(full)[...] = 0 if part is None else part.array
+    result = wrap(np.array(full, order="C", copy=True))
+    edges = (edge_of(tensor), None if part is None else edge_of(part))
+    if edges != (None, None) and modes.grad_enabled():
+        result.fn = strided_node(CopySlices, geometry, edges, result.meta)
+        result.fn.inner = None
+    return result
 
 
 def _linked(kind: Any, geometry: Geometry, tensor: Any, array: Array, spread: bool) -> Any:
