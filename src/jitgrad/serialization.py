@@ -21,7 +21,7 @@ import pickle
 import pickletools
 import sys
 import zipfile
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterator
 from typing import Any, ClassVar, Final
 
@@ -142,6 +142,7 @@ MEANINGS: Final[dict[tuple[str, str], Any]] = {
     ("torch", "device"): device,
     ("torch.storage", "UntypedStorage"): ByteStorage,
     ("collections", "OrderedDict"): OrderedDict,
+    ("collections", "Counter"): Counter,
     ("builtins", "set"): set,
     ("builtins", "frozenset"): frozenset,
     ("builtins", "complex"): complex,

@@ -26,10 +26,11 @@ _OVERRIDDEN = (
     "to call `optimizer.step()` before `lr_scheduler.step()`. See more details at "
     "https://pytorch.org/docs/stable/optim.html#how-to-adjust-learning-rate"
 )
-EPOCH_DEPRECATION = (
+EPOCH_DEPRECATION_WARNING = (
     "The epoch parameter in `scheduler.step()` was not necessary and is being deprecated where possible. Please use "
     "`scheduler.step()` to step the scheduler. During the deprecation, if epoch is different from None, the closed "
-    "form is used instead of the new chainable form, where available."
+    "form is used instead of the new chainable form, where available. Please open an issue if you are unable to "
+    "replicate your use case: https://github.com/pytorch/pytorch/issues/new/choose."
 )
 
 
@@ -78,8 +79,8 @@ class LRScheduler:
                 )
         self.base_lrs = [copied(group["initial_lr"]) for group in optimizer.param_groups]
         self.last_epoch = last_epoch
-        if "_scheduled" not in optimizer.__dict__:  # only steps from here on count for the order of calls
-            optimizer.__dict__.update(_scheduled=True, _opt_called=False)
+        if "_scheduled_step" not in optimizer.__dict__:  # only steps from here on count for the order of calls
+            optimizer.__dict__.update(_scheduled_step=optimizer.__dict__.get("step"), _opt_called=False)
         self._initial_step()
 
     def _initial_step(self) -> None:
@@ -120,12 +121,14 @@ class LRScheduler:
     # ---- the step ----
     def step(self, epoch: int | None = None) -> None:
         """Go on by one epoch (or whatever is counted); to be called after the optimizer's step."""
-        if self._step_count == 1 and not self.optimizer._opt_called:
-            overridden = "step" in self.optimizer.__dict__
-            warnings.warn(_OVERRIDDEN if overridden else _ORDER, UserWarning, stacklevel=2)
+        if self._step_count == 1:
+            own = self.optimizer.__dict__
+            overridden = own.get("step") is not own.get("_scheduled_step")
+            if overridden or not self.optimizer._opt_called:
+                warnings.warn(_OVERRIDDEN if overridden else _ORDER, UserWarning, stacklevel=2)
         self._step_count += 1
         if epoch is not None:
-            warnings.warn(EPOCH_DEPRECATION, UserWarning, stacklevel=2)
+            warnings.warn(EPOCH_DEPRECATION_WARNING, UserWarning, stacklevel=2)
         self._update_lr(epoch)
 
     def _update_lr(self, epoch: int | None = None) -> None:
@@ -170,6 +173,11 @@ def per_group(name: str, optimizer: Optimizer, value: Any) -> list[Any]:
     return [copied(one) for one in value]
 
 
+def saved_function(function: Any) -> dict[str, Any] | None:
+    """What a state dict keeps of a function: the attributes of a callable object, of a plain function nothing."""
+    return None if isinstance(function, types.FunctionType) else function.__dict__.copy()
+
+
 class FunctionSchedule(LRScheduler):
     """A schedule by functions of the epoch, one per parameter group or one for all."""
 
@@ -188,10 +196,7 @@ class FunctionSchedule(LRScheduler):
     def state_dict(self) -> dict[str, Any]:
         """Everything but the optimizer and plain functions; of other callables, their attributes."""
         state = super().state_dict()
-        state["lr_lambdas"] = [
-            None if isinstance(function, types.FunctionType) else function.__dict__.copy()
-            for function in self.lr_lambdas
-        ]
+        state["lr_lambdas"] = [saved_function(function) for function in self.lr_lambdas]
         return state
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 from ..optimizer import Optimizer
 from .base import FunctionSchedule, LRScheduler, Rates
 
-__all__ = ["ConstantLR", "ExponentialLR", "LambdaLR", "LinearLR", "MultiStepLR", "MultiplicativeLR", "StepLR"]
+__all__ = ["ConstantLR", "ExponentialLR", "LambdaLR", "LinearLR", "MultiStepLR", "MultiplicativeLR", "PolynomialLR", "StepLR"]
 
 
 class LambdaLR(FunctionSchedule):
@@ -171,3 +171,23 @@ class ExponentialLR(LRScheduler):
 
     def _get_closed_form_lr(self) -> Rates:
         return [base * self.gamma**self.last_epoch for base in self.base_lrs]
+
+
+class PolynomialLR(LRScheduler):
+    """Times (1 - epoch / total_iters) ** power: down to zero in `total_iters` epochs."""
+
+    def __init__(self, optimizer: Optimizer, total_iters: int = 5, power: float = 1.0, last_epoch: int = -1) -> None:
+        self.total_iters = total_iters
+        self.power = power
+        super().__init__(optimizer, last_epoch)
+
+    def get_lr(self) -> Rates:
+        self._warn_outside_step()
+        if self._is_initial or self.last_epoch > self.total_iters:
+            return self._present()
+        left = self.total_iters - self.last_epoch
+        return self._present((left / (left + 1)) ** self.power)
+
+    def _get_closed_form_lr(self) -> Rates:
+        factor = (1.0 - min(self.total_iters, self.last_epoch) / self.total_iters) ** self.power
+        return [base * factor for base in self.base_lrs]

@@ -7,7 +7,7 @@ import warnings
 from typing import Any, SupportsFloat
 
 from ..optimizer import Optimizer
-from .base import EPOCH_DEPRECATION, LRScheduler, expect_optimizer, set_option
+from .base import EPOCH_DEPRECATION_WARNING, LRScheduler, expect_optimizer, set_option
 
 __all__ = ["ReduceLROnPlateau"]
 
@@ -82,7 +82,7 @@ class ReduceLROnPlateau(LRScheduler):
         """Note the metric of an epoch, and cut the rates if it is time to."""
         current = float(metrics)
         if epoch is not None:
-            warnings.warn(EPOCH_DEPRECATION, UserWarning, stacklevel=2)
+            warnings.warn(EPOCH_DEPRECATION_WARNING, UserWarning, stacklevel=2)
         self.last_epoch = self.last_epoch + 1 if epoch is None else epoch
         if self._is_better(current, self.best):
             self.best = current
