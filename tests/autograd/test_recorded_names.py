@@ -149,3 +149,9 @@ def test_second_derivative_through_a_written_view(lib):
 
     x = lib.tensor([[0.5, 0.25], [1.5, -0.5]], dtype=lib.float64, requires_grad=True)
     assert lib.autograd.gradgradcheck(function, x)
+@pytest.mark.parametrize(("name", "shape", "turned"), [("mm", (2, 2), "TBackward0"), ("bmm", (3, 2, 2), "TransposeBackward0")])
+def test_products(lib, name, shape, turned):
+    x, y = lib.ones(shape, requires_grad=True), lib.ones(shape, requires_grad=True)
+    of_x, of_y = lib.autograd.grad(getattr(lib, name)(x, y).sum(), (x, y), create_graph=True)
+    assert type(of_x.grad_fn.next_functions[1][0]).__name__ == turned
+    assert type(of_y.grad_fn.next_functions[0][0]).__name__ == turned

@@ -57,6 +57,23 @@ def test_write_without_recording(name):
     assert at_most(counts(lambda: INPLACE[name](x, y)), Counts(python=3, kernels=1, arrays=0))
 
 
+def test_copy_without_recording():
+    """From one array into another: no third."""
+    x, y = (leaf.detach().clone() for leaf in leaves())
+    assert at_most(counts(lambda: x.copy_(y)), Counts(python=4, kernels=0, arrays=0))
+
+
+def test_recorded_copy():
+    """Straight into the memory: neither the old value nor the new one is copied first."""
+    source, target = leaves()[0], torch.zeros(3)
+
+    def action():
+        target.detach_()
+        target.copy_(source)
+
+    assert counts(action).arrays == 0
+
+
 def backward_of_a_chain(operation, length):
     x, y = leaves()
     seed = torch.ones(3)

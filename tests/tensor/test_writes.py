@@ -404,3 +404,26 @@ def test_index_put_accumulates(lib):
     assert x.grad.tolist() == [11, 11, 11]
     with pytest.raises(TypeError, match="must be tuple of Tensors, not Tensor"):
         x.index_put(index[0], lib.ones(3))
+
+
+def test_recorded_copy(lib):
+    x, y = leaf(lib, 1.0, 2.0, 3.0), leaf(lib, 4.0, dtype="float64")
+    base = x * 1.0
+    squared = base**2
+    part = base[1:]
+    part.copy_(y)
+    assert type(base.grad_fn).__name__ == "CopySlices"
+    assert base.tolist() == [1.0, 4.0, 4.0]
+    assert (base._version, part._version) == (1, 1)
+    (base * lib.tensor([1.0, 10.0, 100.0])).sum().backward()
+    assert x.grad.tolist() == [1.0, 0.0, 0.0]
+    assert y.grad.tolist() == [110.0]
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        squared.sum().backward()
+    itself = leaf(lib, 5.0).clone()
+    itself.copy_(itself)
+    assert type(itself.grad_fn).__name__ == "CopyBackwards"
+    with pytest.raises(RuntimeError, match="a leaf Variable that requires grad"):
+        x.copy_(y)
+    with pytest.raises(RuntimeError, match="output of a function that returns multiple views"):
+        base.unbind()[0].copy_(y[0])

@@ -169,7 +169,7 @@ class Run:
             grads = call_before(rare, call_tensor_hooks(rare, grads))
             seen = grads if rare.after else ()
         results = self.run_leaf(node, grads) if node.number == LEAF else validate(node, node.call(grads, self.keep, self.create_graph))
-        if self.needed is not None:
+        if self.needed is not None and (node.rare is not None or self.watch is not None):  # nobody else sees what isn't handed on
             results = self.only_needed(node, results)
         if node.rare is not None:
             results = call_after(node.rare, results, seen)

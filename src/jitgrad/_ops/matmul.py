@@ -61,20 +61,20 @@ def bmm_op(input: Array, mat2: Array) -> Array:
     return product(input, mat2)
 
 
-def _declare_backward(op: Any) -> None:
-    """Both products differentiate alike, whether of matrices or of stacks of them."""
+def _declare_backward(op: Any, turned: Any) -> None:
+    """Both products differentiate alike, whether of matrices or of stacks of them; `turned` transposes one."""
 
     @op.rule
     def _(grad: Tensor, input: Tensor, mat2: Tensor, needs: tuple[bool, bool]) -> tuple[Tensor, Tensor]:
-        return (op(grad, mat2.transpose(-1, -2)) if needs[0] else None), (op(input.transpose(-1, -2), grad) if needs[1] else None)
+        return (op(grad, turned(mat2)) if needs[0] else None), (op(turned(input), grad) if needs[1] else None)
 
     @op.fused
     def _(grad: Array, input: Array, mat2: Array, needs: tuple[bool, bool]) -> tuple[Array | None, Array | None]:
         return (product(grad, mat2.swapaxes(-1, -2)) if needs[0] else None), (product(input.swapaxes(-1, -2), grad) if needs[1] else None)
 
 
-_declare_backward(mm_op)
-_declare_backward(bmm_op)
+_declare_backward(mm_op, lambda matrix: matrix.t())
+_declare_backward(bmm_op, lambda stack: stack.transpose(-1, -2))
 
 
 @general(node="MvBackward0", saves={"input": ("vec",), "vec": ("input",)}, name="_mv")

@@ -21,6 +21,7 @@ from .._engine import modes
 from .._engine.node import target
 from .._ops import views
 from .base import TensorBase, own_rare, wrap
+from .views import address
 
 SEVERED: Final = object()  # for `stem`: the tangent is nobody else's, although the memory is
 
@@ -256,12 +257,6 @@ def start_of(array: np.ndarray[Any, Any]) -> tuple[int, int]:
             break
         owner = below
     return address(array) - address(owner), owner.nbytes
-
-
-def address(array: np.ndarray[Any, Any]) -> int:
-    """Where the first element lies."""
-    found: int = array.__array_interface__["data"][0]
-    return found
 
 
 def same_layout(tensor: Any, tangent: Any) -> bool:

@@ -131,7 +131,11 @@ def resolve_and_call(op: Elementwise, inputs: tuple[Any, ...], statics: tuple[An
 def call_map(found: Map, inputs: tuple[Any, ...], params: tuple[Any, ...]) -> Any:
     """A Map on tensors that already agree in dtype: a recorded partial derivative."""
     arrays = tuple(x.array for x in inputs)
-    shape = np.broadcast_shapes(*(array.shape for array in arrays))
+    shape = arrays[0].shape
+    for array in arrays:
+        if array.shape != shape:
+            shape = np.broadcast_shapes(*(array.shape for array in arrays))
+            break
     read = arrays
     if modes.SPECIAL and modes.LOCAL.tracer is not None:  # no kernel for strided operands (0.4 s) for the one run of a trace
         read = tuple(np.ascontiguousarray(np.broadcast_to(array, shape)) for array in arrays)

@@ -114,9 +114,13 @@ def mark_inference(tensor: Any) -> Any:
 
 def place(array: Array) -> int:
     """Where an array begins in its memory, in bytes."""
-    start: int = array.__array_interface__["data"][0]
-    first: int = memory_of(array).__array_interface__["data"][0]
-    return start - first
+    return address(array) - address(memory_of(array))
+
+
+def address(array: Array) -> int:
+    """Where the first element lies."""
+    found: int = array.__array_interface__["data"][0]  # 0.6 us
+    return found
 
 
 class Geometry:
@@ -125,7 +129,8 @@ class Geometry:
     __slots__ = ("base_shape", "base_strides", "dtype", "offset", "shape", "strides")
 
     def __init__(self, view: Array, base: Array) -> None:
-        self.offset = place(view) - place(base)
+        together = memory_of(view) is memory_of(base)
+        self.offset = address(view) - address(base) if together else place(view) - place(base)
         self.shape, self.strides = view.shape, view.strides
         self.base_shape, self.base_strides, self.dtype = base.shape, base.strides, base.dtype
 
@@ -305,11 +310,11 @@ def strided_node(kind: Any, geometry: Geometry, edges: tuple[Node | None, ...], 
     return node
 
 
-def strided_edge(view: Any, base: Any) -> Any:
+def strided_edge(view: Any, base: Any, geometry: Geometry | None = None) -> Any:
     """A new edge for a view, from the base's present history."""
     if view.rare.replay is not None:
         return replay.edge(view, base)
-    node = strided_node(AsStridedBackward0, Geometry(view.array, base.array), (base.fn,), view.meta)
+    node = strided_node(AsStridedBackward0, geometry or Geometry(view.array, base.array), (base.fn,), view.meta)
     node.vc = view.vc
     return node
 
@@ -322,7 +327,8 @@ def rebase(view: Any, base: Any, inner: Any, old: Any) -> None:
     ends = list(inner.edges())
     direct = type(inner) is not Port and bool(ends) and ends[0] is old
     edges = (base.fn, *ends[1:]) if direct else (base.fn, inner)
-    node = strided_node(CopySlices, Geometry(view.array, base.array), edges, base.meta)
+    geometry = Geometry(view.array, base.array)
+    node = strided_node(CopySlices, geometry, edges, base.meta)
     node.inner = inner if direct else None
     node.vc = base.vc
     if base.rare is not None and base.rare.retains is not None:
@@ -330,7 +336,7 @@ def rebase(view: Any, base: Any, inner: Any, old: Any) -> None:
     if modes.SPECIAL and modes.LOCAL.anomaly is not None:
         anomaly.note(node)
     base.fn = node
-    view.fn = strided_edge(view, base)
+    view.fn = strided_edge(view, base, geometry)
     view.rare.seen = view.vc.count
 
 

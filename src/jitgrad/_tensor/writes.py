@@ -17,9 +17,10 @@ from .._ops.views import flat_memory, window
 from . import indexing
 from .base import TensorBase, settle, wrap
 from .convert import NUMBER_TYPES
-from .inplace import check_overlap, check_version, check_writable, count_write, has_tangent, inplace
+from .general import record
+from .inplace import adopt, check_overlap, check_version, check_writable, count_write, has_tangent, inplace
 from .new_methods import NewMethods
-from .views import edge_of
+from .views import creation_refusal, edge_of
 
 Tensor = Any
 
@@ -34,27 +35,50 @@ class WriteMethods(NewMethods):
 
         TypeError unless `other` is a tensor or a number; RuntimeError where it doesn't broadcast or writing is refused.
         """
-        plain = type(other) is TensorBase.kind and self.meta is other.meta and self.rare is None and other.rare is None and not modes.SPECIAL
-        if plain and ((self.fn is None and other.fn is None) or not modes.grad_enabled()):
-            check_overlap(self, other)
-            self.array[...] = other.array
-            self._bump()
-            return self
-        if not isinstance(other, TensorBase):
+        if isinstance(other, TensorBase):
+            plain = self.meta is other.meta and self.rare is None and other.rare is None and not modes.SPECIAL
+            if plain and ((self.fn is None and other.fn is None) or not modes.grad_enabled()):
+                written, read = self.array, other.array
+                if written.base is not None or read.base is not None:  # two arrays that own their memory are apart, or the same
+                    check_overlap(self, other)
+                written[...] = read
+                self._bump()
+                return self
+        else:
             if not isinstance(other, NUMBER_TYPES):
                 raise argument_error("copy_", "other", 1, "Tensor", other)
             other = wrap(np.asarray(other))
-        dual = modes.SPECIAL and modes.LOCAL.level is not None
-        if dual or (modes.grad_enabled() and (edge_of(self) is not None or edge_of(other) is not None)):
+        edges = [edge_of(self), edge_of(other)] if modes.grad_enabled() else [None, None]
+        recorded = edges[0] is not None or edges[1] is not None
+        if modes.SPECIAL and (recorded or modes.LOCAL.level is not None):
             return inplace(casts.copied, "copy_", self, (other,), {})
         check_writable(self, "copy_")
         check_overlap(self, other)
         casts.check_copied(self, other)
-        with np.errstate(all="ignore"):
-            np.copyto(self.array, other.array, casting="unsafe")
+        if recorded:
+            return self._copy_recorded(other, edges)
+        if self.meta.kind is other.meta.kind:
+            self.array[...] = other.array
+        else:
+            with np.errstate(all="ignore"):
+                np.copyto(self.array, other.array, casting="unsafe")
         if modes.SPECIAL and modes.LOCAL.tracer is not None:
             modes.LOCAL.tracer.written(self, other)
         count_write(self)
+        return self
+
+    def _copy_recorded(self, other: Any, edges: list[Any]) -> Tensor:
+        """`copy_` with a history; straight into the memory, as nothing of the old value is read."""
+        if self.rare is not None and self.rare.creation is not None:
+            raise creation_refusal(self, "is being")
+        made = wrap(self.array)
+        if self.meta.kind.is_floating_point:
+            record(casts.copy_op, (self, other), (), (), made, (), edges)
+        with np.errstate(all="ignore"):
+            np.copyto(self.array, other.array, casting="unsafe")
+        self._bump()
+        if made.fn is not None:
+            adopt(self, made.fn)
         return self
 
     def index_put(self, indices: Any, values: Any, accumulate: bool = False) -> Tensor:
