@@ -149,6 +149,8 @@ def test_second_derivative_through_a_written_view(lib):
 
     x = lib.tensor([[0.5, 0.25], [1.5, -0.5]], dtype=lib.float64, requires_grad=True)
     assert lib.autograd.gradgradcheck(function, x)
+
+
 @pytest.mark.parametrize(("name", "shape", "turned"), [("mm", (2, 2), "TBackward0"), ("bmm", (3, 2, 2), "TransposeBackward0")])
 def test_products(lib, name, shape, turned):
     x, y = lib.ones(shape, requires_grad=True), lib.ones(shape, requires_grad=True)

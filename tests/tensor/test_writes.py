@@ -407,7 +407,7 @@ def test_index_put_accumulates(lib):
 
 
 def test_recorded_copy(lib):
-    x, y = leaf(lib, 1.0, 2.0, 3.0), leaf(lib, 4.0, dtype="float64")
+    x, y = lib.tensor([1.0, 2.0, 3.0], requires_grad=True), lib.tensor([4.0], dtype=lib.float64, requires_grad=True)
     base = x * 1.0
     squared = base**2
     part = base[1:]
@@ -420,7 +420,7 @@ def test_recorded_copy(lib):
     assert y.grad.tolist() == [110.0]
     with pytest.raises(RuntimeError, match="modified by an inplace operation"):
         squared.sum().backward()
-    itself = leaf(lib, 5.0).clone()
+    itself = lib.tensor([5.0], requires_grad=True).clone()
     itself.copy_(itself)
     assert type(itself.grad_fn).__name__ == "CopyBackwards"
     with pytest.raises(RuntimeError, match="a leaf Variable that requires grad"):
