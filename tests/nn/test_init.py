@@ -6,6 +6,9 @@ import pytest
 
 import jitgrad as torch
 from jitgrad.nn import init
+from tests.libraries import lib
+
+__all__ = ["lib"]
 
 
 @pytest.fixture(autouse=True)
@@ -93,3 +96,51 @@ def test_gains():
 def test_nothing_to_fill(fill):
     with pytest.warns(UserWarning, match="Initializing zero-element tensors is a no-op"):
         fill(wide(0, 3))
+
+
+@pytest.mark.parametrize("window", [(3,), (3, 2), (2, 3, 3)])
+@pytest.mark.parametrize("groups", [1, 2])
+def test_dirac_hands_channels_on(lib, window, groups):
+    weights = lib.randn(2 * groups, 3, *window)
+    assert lib.nn.init.dirac_(weights, groups) is weights
+    middle = tuple(n // 2 for n in window)
+    ones = {(start + channel, channel, *middle) for start in range(0, 2 * groups, 2) for channel in range(2)}
+    assert {tuple(place) for place in weights.nonzero().tolist()} == ones
+    assert weights.sum().item() == len(ones)
+    x = lib.randn(1, 3, *(5 for _ in window))
+    convolve = {1: lib.nn.functional.conv1d, 2: lib.nn.functional.conv2d, 3: lib.nn.functional.conv3d}[len(window)]
+    y = convolve(x, weights)
+    inner = tuple(slice(m, m + y.shape[2 + k]) for k, m in enumerate(middle))
+    assert lib.allclose(y[:, :2], x[(slice(None), slice(0, 2), *inner)])
+
+
+def test_what_dirac_and_sparse_refuse(lib):
+    for shape in ((2,), (2, 2), (1,) * 6):
+        with pytest.raises(ValueError, match="Only tensors with 3, 4, or 5 dimensions are supported"):
+            lib.nn.init.dirac_(lib.ones(shape))
+    with pytest.raises(ValueError, match="dim 0 must be divisible by groups"):
+        lib.nn.init.dirac_(lib.ones(3, 2, 2), 2)
+    with pytest.raises(ValueError, match="Only tensors with 2 dimensions are supported"):
+        lib.nn.init.sparse_(lib.ones(3), 0.5)
+
+
+def test_sparse_leaves_a_share_of_each_column(lib):
+    matrix = lib.nn.init.sparse_(lib.nn.Parameter(lib.ones(50, 6)), 0.31, std=2.0)
+    assert (matrix == 0).sum(0).tolist() == [16] * 6
+    assert 1 < matrix[matrix != 0].std().item() < 3
+    first, second = (lib.nn.init.sparse_(lib.ones(9, 4), 0.5, generator=lib.Generator().manual_seed(3)) for _ in range(2))
+    assert lib.equal(first, second)
+
+
+def test_old_names_warn(lib):
+    x = lib.ones(3, 3)
+    with pytest.warns(FutureWarning, match="`nn.init.constant` is now deprecated in favor of `nn.init.constant_`"):
+        assert lib.nn.init.constant(x, 2.0) is x
+    assert x.sum().item() == 18
+    for name in ("uniform", "normal", "eye", "xavier_uniform", "xavier_normal", "kaiming_uniform", "kaiming_normal", "orthogonal"):
+        with pytest.warns(FutureWarning, match=f"`nn.init.{name}` is now deprecated"):
+            getattr(lib.nn.init, name)(x)
+    with pytest.warns(FutureWarning, match="deprecated"):
+        lib.nn.init.sparse(x, 0.1)
+    with pytest.warns(FutureWarning, match="deprecated"):
+        lib.nn.init.dirac(lib.ones(1, 1, 1))

@@ -2,28 +2,44 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import warnings
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from .._tensor import Tensor, _functions as T
-from .._tensor.creation import empty, empty_like, eye, from_numpy
+from .._tensor import Tensor, _functions as T, creation
+from .._tensor.creation import empty, empty_like, from_numpy
+from .._tensor.random import randperm
 from ..autograd import no_grad
 
 __all__ = [
     "calculate_gain",
+    "constant",
     "constant_",
+    "dirac",
+    "dirac_",
+    "eye",
     "eye_",
+    "kaiming_normal",
     "kaiming_normal_",
+    "kaiming_uniform",
     "kaiming_uniform_",
+    "normal",
     "normal_",
     "ones_",
+    "orthogonal",
     "orthogonal_",
+    "sparse",
+    "sparse_",
     "trunc_normal_",
+    "uniform",
     "uniform_",
+    "xavier_normal",
     "xavier_normal_",
+    "xavier_uniform",
     "xavier_uniform_",
     "zeros_",
 ]
@@ -133,7 +149,7 @@ def eye_(tensor: Tensor) -> Tensor:
     if tensor.ndim != 2:
         raise ValueError("Only tensors with 2 dimensions are supported")
     with no_grad():
-        tensor.copy_(eye(*tensor.shape))
+        tensor.copy_(creation.eye(*tensor.shape))
     return tensor
 
 
@@ -194,6 +210,40 @@ def orthogonal_(tensor: Tensor, gain: float = 1, generator: Any = None) -> Tenso
     return tensor
 
 
+def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
+    """Weights of a convolution that hands on as many channels as it can: 1 in the middle of the window of channel k to channel k.
+
+    tensor: (out, in, *window) with a window of 1, 2 or 3 axes; each of the `groups` of outputs begins again with the first channel.
+    ValueError for another rank, or where the groups don't divide the outputs.
+    """
+    if tensor.ndim not in (3, 4, 5):
+        raise ValueError("Only tensors with 3, 4, or 5 dimensions are supported")
+    if tensor.shape[0] % groups:
+        raise ValueError("dim 0 must be divisible by groups")
+    outputs, inputs, *window = tensor.shape
+    each = outputs // groups
+    middle = tuple([n // 2 for n in window])
+    with no_grad():
+        tensor.zero_()
+        for start in range(0, outputs, each):
+            for channel in range(min(each, inputs)):
+                tensor[(start + channel, channel, *middle)] = 1
+    return tensor
+
+
+def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator: Any = None) -> Tensor:
+    """Values of a matrix from N(0, std ** 2), a share `sparsity` of each column, rounded up, set to zero. ValueError for another rank."""
+    if tensor.ndim != 2:
+        raise ValueError("Only tensors with 2 dimensions are supported")
+    rows, columns = tensor.shape
+    zeros = math.ceil(sparsity * rows)
+    with no_grad():
+        tensor.normal_(0, std, generator=generator)
+        for column in range(columns):
+            tensor[randperm(rows, generator=generator)[:zeros], column] = 0
+    return tensor
+
+
 def _kaiming_std(tensor: Tensor, a: float, mode: str, nonlinearity: str) -> float:
     mode = mode.lower()
     if mode not in ("fan_in", "fan_out"):
@@ -209,3 +259,24 @@ def _calculate_fan_in_and_fan_out(tensor: Tensor) -> tuple[int, int]:
     outputs, inputs, *window = tensor.shape
     size = math.prod(window)
     return inputs * size, outputs * size
+
+
+def _former(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    """A function under its old name, without the underscore; warns."""
+    new = function.__name__
+    old = new.removesuffix("_")
+
+    @functools.wraps(function)
+    def called(*args: Any, **named: Any) -> Tensor:
+        warnings.warn(f"`nn.init.{old}` is now deprecated in favor of `nn.init.{new}`.", FutureWarning, stacklevel=2)
+        return function(*args, **named)
+
+    called.__name__ = called.__qualname__ = old
+    called.__doc__ = f"The old name of `{new}`; deprecated."
+    return called
+
+
+uniform, normal, constant = _former(uniform_), _former(normal_), _former(constant_)
+eye, dirac, sparse, orthogonal = _former(eye_), _former(dirac_), _former(sparse_), _former(orthogonal_)
+xavier_uniform, xavier_normal = _former(xavier_uniform_), _former(xavier_normal_)
+kaiming_uniform, kaiming_normal = _former(kaiming_uniform_), _former(kaiming_normal_)
