@@ -101,6 +101,13 @@ def test_values_of_another_shape_are_refused_before_shared_memory(lib):
         x[lib.tensor(True)] = x.expand(4, 1, 2, 3)
     with pytest.raises(RuntimeError):
         x.index_put([], lib.ones(3))
+    whole = lib.arange(4)
+    with pytest.raises(RuntimeError, match="shape mismatch: value tensor of shape"):
+        whole[whole > -1] = lib.tensor([])  # of another dtype, besides
+    with pytest.raises(RuntimeError, match="Index put requires the source and destination dtypes match, got Long for the destination and Float"):
+        whole[whole > 1] = lib.ones(2)
+    with pytest.raises(RuntimeError, match="Converting complex Scalar to non-complex type is not supported"):
+        x.index_fill_(1, lib.tensor([0]), 1j)
 
 
 def test_copies_of_pieces_into_tensors(lib):

@@ -305,6 +305,8 @@ def index_copy(input: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor
 def index_fill(input: Tensor, dim: int, index: Tensor, value: Any) -> Tensor:
     """`input` with one value at the indices of a vector along an axis; negative ones count from the end."""
     at = wrap_dim(dim, input.ndim)
+    if isinstance(value, complex):
+        raise RuntimeError("index_fill_(): Converting complex Scalar to non-complex type is not supported")
     if index.meta.dtype != LONG:
         raise IndexError("index_fill_(): Expected dtype int64 for index.")
     if index.ndim > 1:

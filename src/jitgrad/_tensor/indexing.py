@@ -69,7 +69,7 @@ def assign(tensor: Any, index: Any, value: Any) -> None:
     if plan.advanced:
         if value.meta.numel == 1 and isinstance(index, TensorBase) and index.meta.dtype == np.bool_:
             value = value.to(tensor.meta.kind)
-        check_same_dtype(tensor, value)
+        check_same_dtype(target, key, value)
         write_by_key(target, key, value, False)
         return
     if not value.meta.shape:
@@ -154,9 +154,10 @@ def number_tensor(tensor: Any, value: Any) -> Any:
     return wrap(filled("fill_", (), value, tensor.meta.kind))
 
 
-def check_same_dtype(tensor: Any, values: Any) -> None:
-    """RuntimeError unless the dtypes agree."""
+def check_same_dtype(tensor: Any, key: Key, values: Any) -> None:
+    """RuntimeError unless the dtypes agree; of the shapes, where these don't fit either."""
     if values.meta.kind is not tensor.meta.kind:
+        indexing.fitting_shape(tensor.meta.shape, key, values.meta.shape)
         raise RuntimeError(f"Index put requires the source and destination dtypes match, got {tensor.meta.kind.scalar_name} for the destination and "
                            f"{values.meta.kind.scalar_name} for the source.")  # fmt: skip
 
@@ -167,12 +168,12 @@ def put_arguments(function: str, tensor: Any, indices: Any, values: Any) -> Key:
         raise argument_error(function, "indices", 1, "tuple of Tensors", indices)
     if not isinstance(values, TensorBase):
         raise argument_error(function, "values", 2, "Tensor", values)
-    check_same_dtype(tensor, values)
     entries = whole_axes(indices)
     if not entries:
         raise RuntimeError("at least one index must be provided")
     plan = parse_index(tensor.meta.shape, entries)
     key = key_of(plan)
+    check_same_dtype(tensor, key, values)
     if modes.SPECIAL and modes.LOCAL.tracer is not None:
         modes.LOCAL.tracer.indexed(entries, plan.view_shape, key)
     return key
