@@ -3,7 +3,7 @@
 import pytest
 
 import jitgrad
-from tests.libraries import leaf
+from tests.libraries import function, leaf
 
 MODIFIED = "one of the variables needed for gradient computation has been modified by an inplace operation"
 
@@ -142,3 +142,47 @@ def test_a_second_backward_of_what_saves(lib):
     y.backward()
     with pytest.raises(RuntimeError, match="Trying to backward through the graph a second time"):
         y.backward()
+
+
+@pytest.mark.parametrize("cut", ["detach_", "freeze"])
+@pytest.mark.parametrize("op", ["sin", "square", "exp"])
+def test_writes_to_a_saved_leaf_that_was_cut_off(lib, cut, op):
+    """It is the leaf of a graph made before, and the writes to it count there."""
+    x, w = leaf(lib, 0.5, 1.5), leaf(lib, 2.0, 3.0)
+    y = ({"sin": lib.sin, "square": lambda x: x * x, "exp": lambda x: x.exp() * x}[op](x) * w).sum()
+    x.detach_() if cut == "detach_" else x.requires_grad_(False)
+    x.mul_(2.0)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        y.backward()
+
+
+@pytest.mark.parametrize("history", [False, True])
+@pytest.mark.parametrize("cut", ["detach_", "freeze"])
+def test_view_of_what_was_cut_off(lib, cut, history):
+    x = leaf(lib, 0.5, 1.5)
+    base = x * 1 if history else x
+    view = base[:1]
+    if cut == "detach_":
+        base.detach_()
+    elif history:
+        return  # refused
+    else:
+        base.requires_grad_(False)
+    assert view.requires_grad
+    with pytest.raises(RuntimeError, match="a view of a leaf Variable that requires grad is being used in an in-place operation"):
+        view.add_(1)
+    with lib.no_grad():
+        view.add_(1)
+    assert base.tolist() == [1.5, 1.5]
+
+
+def test_function_that_writes_to_a_view_of_what_was_cut_off(lib):
+    def forward(ctx, x):
+        ctx.mark_dirty(x)
+        return x.mul_(2)
+
+    base = leaf(lib, 0.5, 1.5)
+    view = base[:1]
+    base.detach_()
+    with pytest.raises(RuntimeError, match="a view of a leaf Variable that requires grad is being used in an in-place operation"):
+        function(lib, forward, lambda ctx, grad: grad * 2).apply(view)

@@ -137,6 +137,7 @@ class TensorBase:
             if fn.number != LEAF:
                 raise RuntimeError("you can only change requires_grad flags of leaf variables. If you want to use a computed variable "
                                    "in a subgraph that doesn't require differentiation use var_no_grad = var.detach().")  # fmt: skip
+            version_of(self)  # shared with the node from now on, so that a graph made before sees writes to come
             held, fn.grad = fn.grad, None  # what a graph made before still sends here is lost
             self.fn = None
             if held is not None:

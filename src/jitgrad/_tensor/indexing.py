@@ -118,6 +118,8 @@ def is_mask(index: Any, value: Any) -> bool:
 
 def write_by_key(target: Any, key: Key, values: Any, accumulate: bool) -> Any:
     """`target[key] = values`, or `+=`: in place, without a copy of the whole where nothing is recorded."""
+    if target.rare is not None:
+        check_writable(target, "index_put_")  # before its history is brought up to date, which may be refused in other words
     if modes.SPECIAL or (modes.grad_enabled() and (edge_of(target) is not None or edge_of(values) is not None)):
         return inplace(indexing.put_by_key, "index_put_", target, (key, values, accumulate), {})
     check_writable(target, "index_put_")

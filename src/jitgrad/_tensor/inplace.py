@@ -49,7 +49,7 @@ def check_writable(tensor: Any, name: str) -> None:
     if rare is not None and rare.base is not None and (rare.base.fn is not None or tensor.fn is not None):
         if rare.creation is not None:
             raise creation_refusal(tensor, "is being")
-        if rare.base.fn is not None and rare.base.fn.number == LEAF:
+        if rare.base.fn is None or rare.base.fn.number == LEAF:  # None: the base was cut off its history, the view was not
             raise RuntimeError("a view of a leaf Variable that requires grad is being used in an in-place operation.")
     fn = edge_of(tensor)
     if fn is not None and fn.number == LEAF:

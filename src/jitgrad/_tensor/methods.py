@@ -209,6 +209,7 @@ class TensorMethods(MemoryMethods):
         if self.fn is not None and self.fn.number != LEAF:
             versions.detach(self.fn)
         if type(self.fn) is AccumulateGrad:
+            version_of(self)  # as where `requires_grad_(False)` cuts a leaf off
             self.fn.grad = None  # what a graph made before still sends here is lost
         self.fn = None
         self._set_grad_slot(held)

@@ -205,12 +205,12 @@ def settle_views(node: Any, inputs: tuple[Any, ...], dirty: tuple[Any, ...]) -> 
 def check_dirty(dirty: tuple[Any, ...]) -> None:
     """RuntimeError for a view that was written to and whose history can't follow."""
     for x in dirty:
-        if x.rare is not None and x.rare.base is not None and x.rare.base.fn is not None:
+        if x.rare is not None and x.rare.base is not None and (x.rare.base.fn is not None or x.fn is not None):
             if x.fn is None or type(x.fn) is Nowhere:  # to torch a view made under no_grad is a leaf
                 raise RuntimeError(_LEAF)
             if x.rare.creation is not None:
                 raise creation_refusal(x, "is being")
-            if x.rare.base.fn.number == LEAF:
+            if x.rare.base.fn is None or x.rare.base.fn.number == LEAF:
                 raise RuntimeError("a view of a leaf Variable that requires grad is being used in an in-place operation.")
 
 
