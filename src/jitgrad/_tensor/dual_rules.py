@@ -155,14 +155,22 @@ def general(op: General, inputs: tuple[Any, ...], statics: tuple[Any, ...], tang
             raise NotImplementedError(UNSUPPORTED.format(op.name))
         return results, ()
     try:
-        return transposed(lambda given: invoke(op, given, statics), inputs, tangents, lambda node: places)
+        return transposed(lambda given: invoke(op, given, statics), inputs, tangents, lambda node: places, axes_of(op, statics))
     except NotImplementedError as error:  # a derivative that is declared missing
         raise NotImplementedError(UNSUPPORTED.format(op.name.lstrip("_"))) from error
 
 
+def axes_of(op: General, statics: tuple[Any, ...]) -> Any:
+    """The axes that a reduction of one input takes away, and whether they stay with length 1; None for other ops."""
+    if "keepdim" not in op.statics or op.outputs != 1 or len(op.inputs) > 1:
+        return None
+    named = dict(zip(op.statics, statics, strict=False))
+    return named["dims" if "dims" in named else "dim"], named["keepdim"]
+
+
 def transposed(run: Callable[[tuple[Any, ...]], Any], inputs: tuple[Any, ...], tangents: list[Any],
-               places: Callable[[Any], Sequence[int]]) -> tuple[Any, Tensors]:  # fmt: skip
-    """Results and tangents of a call that records one node; `places` says of it which inputs its edges lead to.
+               places: Callable[[Any], Sequence[int]], axes: Any = None) -> tuple[Any, Tensors]:  # fmt: skip
+    """Results and tangents of a call that records one node; `places` says of it which inputs its edges lead to, `axes` what `pulled_once` sums.
 
     Inputs that have a tangent, but no history, take part as leaves, which the node forgets again.
     """
@@ -173,7 +181,14 @@ def transposed(run: Callable[[tuple[Any, ...]], Any], inputs: tuple[Any, ...], t
         results = run(given)
         outs = results if isinstance(results, (tuple, list)) else (results,)
         edge = next((out.fn for out in outs if isinstance(out, TensorBase) and out.fn is not None), None)
-        found = () if edge is None else pulled_twice(target(edge)[0], outs, tangents, places(target(edge)[0]), wanted)
+        if len(outs) == 1 and isinstance(outs[0], TensorBase) and outs[0].meta.shape == ():
+            axes = ((), False)  # all of them
+        if edge is None:
+            found: Tensors = ()
+        elif axes is not None:
+            found = [pulled_once(target(edge)[0], outs[0], tangents, places(target(edge)[0]), wanted, *axes)]
+        else:
+            found = pulled_twice(target(edge)[0], outs, tangents, places(target(edge)[0]), wanted)
     finally:
         modes.set_grad(recording)
         modes.set_inference(inference)
@@ -205,6 +220,29 @@ def with_leaves(inputs: tuple[Any, ...], tangents: list[Any]) -> tuple[tuple[Any
                 outer.hold(leaf, held)
         given.append(leaf)
     return tuple(given), leaves
+
+
+def pulled_once(node: Node, out: Any, tangents: list[Any], places: Sequence[int], wanted: bool, dims: Any, keepdim: bool) -> Any:
+    """The same where each element of an input has a part in one element of the result only: the gradient by ones is then all of the Jacobian."""
+    recording = modes.set_grad(wanted)
+    try:
+        ones = wrap(np.ones(out.meta.shape, out.meta.dtype))
+        parts = validate(node, node.call((ones,), True, wanted))
+        terms = []
+        for part, edge, place in zip(parts, node.edges(), places, strict=True):
+            tangent = tangents[place]
+            if edge is not None and part is not None and tangent is not None:
+                terms.append((finite(part, tangent) * tangent).sum(dims, keepdim=keepdim) if part.ndim else finite(part, tangent) * tangent)
+        return sum(terms[1:], terms[0]) if terms else zeros_like(out)
+    finally:
+        modes.set_grad(recording)
+
+
+def finite(part: Any, tangent: Any) -> Any:
+    """Zero in place of an infinite or undefined derivative in a direction that is zero."""
+    if modes.tracer() is None and np.isfinite(part.array).all():
+        return part
+    return part.masked_fill((tangent == 0) & ~part.isfinite(), 0)
 
 
 def pulled_twice(node: Node, outs: Sequence[Any], tangents: list[Any], places: Sequence[int], wanted: bool) -> list[Any]:
