@@ -281,3 +281,16 @@ def test_weight_of_lerp_is_saved(lib):
         weight.mul_(2)
     with pytest.raises(RuntimeError, match="modified by an inplace operation"):
         z.backward()
+
+
+@pytest.mark.parametrize("name", ["sum", "mean"])
+def test_axes_that_are_given_make_another_node(lib, name):
+    x = matrix(lib)
+    kind = name.capitalize() + "Backward"
+    assert getattr(x, name)().grad_fn.name() == kind + "0"
+    for y in (getattr(x, name)(None), getattr(lib, name)(x, dim=None), getattr(x, name)(dim=())):
+        assert y.grad_fn.name() == kind + "1"
+        assert y.item() == getattr(x, name)().item()
+    y = getattr(x, name)(None, dtype=lib.float64)
+    y.backward()
+    assert x.grad.tolist() == [[1.0 if name == "sum" else 0.25] * 2] * 2

@@ -120,20 +120,20 @@ def counted(shape: Shape, dims: Shape) -> int:
 
 
 @composite(name="sum", numpy=True, planned="planned_sums")
-def sum_(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
-    """Sum of all elements, or along `dim` (an int or several).
+def sum_(input: Tensor, dim: Any = ..., keepdim: bool = False, *, dtype: Any = None) -> Tensor:
+    """Sum of all elements, or along `dim` (an int or several, None for all).
 
-    Integers and bools are summed in int64; with `dtype` the input is cast first. Node: SumBackward0, SumBackward1 along axes.
+    Integers and bools are summed in int64; with `dtype` the input is cast first. Node: SumBackward0, SumBackward1 where `dim` is given.
     """
     kind = native("sum", dtype)
-    if dim is None and not keepdim:
+    if dim is ... and not keepdim:
         return sum_all_op(input, kind)
-    return sum_dims_op(input, axes_of(dim, input.ndim), check_flag("sum", keepdim), kind)
+    return sum_dims_op(input, axes_of(None if dim is ... else dim, input.ndim), check_flag("sum", keepdim), kind)
 
 
 @composite(numpy=True, planned="planned_sums")
-def mean(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
-    """Mean of all elements, or along `dim` (an int or several); NaN of nothing.
+def mean(input: Tensor, dim: Any = ..., keepdim: bool = False, *, dtype: Any = None) -> Tensor:
+    """Mean of all elements, or along `dim` (an int or several, None for all); NaN of nothing.
 
     With `dtype` the input is cast first. RuntimeError for integers and bools.
     """
@@ -141,9 +141,9 @@ def mean(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = 
     if not kind.is_floating_point:
         what = "Input dtype" if dtype is None else "Optional dtype"
         raise RuntimeError(f"mean(): could not infer output dtype. {what} must be either a floating point or complex dtype. Got: {kind.scalar_name}")
-    if dim is None and not keepdim:
+    if dim is ... and not keepdim:
         return mean_all_op(input, None if dtype is None else kind.numpy)
-    return mean_dims_op(input, axes_of(dim, input.ndim), check_flag("mean", keepdim), None if dtype is None else kind.numpy)
+    return mean_dims_op(input, axes_of(None if dim is ... else dim, input.ndim), check_flag("mean", keepdim), None if dtype is None else kind.numpy)
 
 
 def check_flag(function: str, keepdim: Any, position: int = 2) -> bool:

@@ -2788,8 +2788,8 @@ def maximum(input: Any, other: Any, *, out: Any = None) -> Any:
     return invoke(ops_selection.maximum, (input, other,), ())
 
 
-def mean(input: Tensor, dim: Any = None, keepdim: builtins.bool = False, *, dtype: Any = None, axis: Any = None, keepdims: builtins.bool = False, out: Any = None) -> Tensor:
-    """Mean of all elements, or along `dim` (an int or several); NaN of nothing.
+def mean(input: Tensor, dim: Any = ..., keepdim: builtins.bool = False, *, dtype: Any = None, axis: Any = None, keepdims: builtins.bool = False, out: Any = None) -> Tensor:
+    """Mean of all elements, or along `dim` (an int or several, None for all); NaN of nothing.
 
     With `dtype` the input is cast first. RuntimeError for integers and bools.
     """
@@ -3932,10 +3932,10 @@ def sub_(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
 subtract_ = sub_
 
 
-def sum(input: Tensor, dim: Any = None, keepdim: builtins.bool = False, *, dtype: Any = None, axis: Any = None, keepdims: builtins.bool = False, out: Any = None) -> Tensor:
-    """Sum of all elements, or along `dim` (an int or several).
+def sum(input: Tensor, dim: Any = ..., keepdim: builtins.bool = False, *, dtype: Any = None, axis: Any = None, keepdims: builtins.bool = False, out: Any = None) -> Tensor:
+    """Sum of all elements, or along `dim` (an int or several, None for all).
 
-    Integers and bools are summed in int64; with `dtype` the input is cast first. Node: SumBackward0, SumBackward1 along axes.
+    Integers and bools are summed in int64; with `dtype` the input is cast first. Node: SumBackward0, SumBackward1 where `dim` is given.
     """
     if out is not None:
         return write_out("sum", sum, (input, dim if axis is None else axis, keepdim or keepdims,), {"dtype": dtype}, out)

@@ -2437,8 +2437,8 @@ class Tensor(TensorMethods, public=True):
         n.buf = n.vc = n.rare = None
         return t
 
-    def mean(self, dim: Any = None, keepdim: builtins.bool = False, *, dtype: Any = None, axis: Any = None, keepdims: builtins.bool = False) -> Tensor:
-        """Mean of all elements, or along `dim` (an int or several); NaN of nothing.
+    def mean(self, dim: Any = ..., keepdim: builtins.bool = False, *, dtype: Any = None, axis: Any = None, keepdims: builtins.bool = False) -> Tensor:
+        """Mean of all elements, or along `dim` (an int or several, None for all); NaN of nothing.
 
         With `dtype` the input is cast first. RuntimeError for integers and bools.
         """
@@ -3470,10 +3470,10 @@ class Tensor(TensorMethods, public=True):
 
     __isub__ = sub_
 
-    def sum(self, dim: Any = None, keepdim: builtins.bool = False, *, dtype: Any = None, axis: Any = None, keepdims: builtins.bool = False) -> Tensor:
-        """Sum of all elements, or along `dim` (an int or several).
+    def sum(self, dim: Any = ..., keepdim: builtins.bool = False, *, dtype: Any = None, axis: Any = None, keepdims: builtins.bool = False) -> Tensor:
+        """Sum of all elements, or along `dim` (an int or several, None for all).
 
-        Integers and bools are summed in int64; with `dtype` the input is cast first. Node: SumBackward0, SumBackward1 along axes.
+        Integers and bools are summed in int64; with `dtype` the input is cast first. Node: SumBackward0, SumBackward1 where `dim` is given.
         """
         return planned_sums.sum(self, dim if axis is None else axis, keepdim or keepdims, dtype=dtype)
 

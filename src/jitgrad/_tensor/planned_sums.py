@@ -96,9 +96,9 @@ class MeanBackward0(AllNode):
         return out
 
 
-def sum(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
+def sum(input: Any, dim: Any = ..., keepdim: bool = False, *, dtype: Any = None) -> Any:
     """`reductions.sum_` of all elements of a plain tensor."""
-    if dim is not None or dtype is not None or keepdim or not isinstance(input, TensorBase) or input.rare is not None or modes.SPECIAL:
+    if dim is not ... or dtype is not None or keepdim or not isinstance(input, TensorBase) or input.rare is not None or modes.SPECIAL:
         return reductions.sum_(input, dim, keepdim, dtype=dtype)
     m = input.meta
     out = empty((), m.dtype)
@@ -112,9 +112,9 @@ def sum(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None
     return t
 
 
-def mean(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
+def mean(input: Any, dim: Any = ..., keepdim: bool = False, *, dtype: Any = None) -> Any:
     """`reductions.mean` of all elements of a plain tensor."""
-    if dim is not None or dtype is not None or keepdim or not isinstance(input, TensorBase) or input.rare is not None or modes.SPECIAL:
+    if dim is not ... or dtype is not None or keepdim or not isinstance(input, TensorBase) or input.rare is not None or modes.SPECIAL:
         return reductions.mean(input, dim, keepdim, dtype=dtype)
     m = input.meta
     out = empty((), m.dtype)
