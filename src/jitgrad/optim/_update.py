@@ -13,6 +13,7 @@ from .._engine.versions import bump
 from .._expr import Expr
 from .._expr.node import topological
 from .._tensor import Tensor
+from .._tensor._functions import where
 from .._tensor.base import version_of
 from .._tensor.creation import from_numpy, tensor
 from ..autograd import no_grad
@@ -106,23 +107,24 @@ def update_recorded(optimizer: Any, group: dict[str, Any]) -> None:
 
     RuntimeError for a parameter that is a leaf and takes a gradient, as for any write to one.
     """
-    recipe: Recipe = optimizer._recipe(group)
-    options = _options(group)
-    outputs = recipe.rule.outputs(recipe.flags)
     for p in group["params"]:
         g = p.grad
         if g is None:
             continue
-        named = options | optimizer._begin(p, group)
-        state = optimizer.state[p]
-        if recipe.counts:
-            named["steps"] = advance(state["step"])
-        numbers = recorded(recipe.numbers, named)
-        tensors = (p, g, *[state[name] for name in recipe.states])
+        rule, flags, names, numbers = optimizer._plan(p, group)
+        tensors = (p, g, *[optimizer.state[p][name] for name in names])
         before = [one if place == 1 else one.clone() for place, one in enumerate(tensors)]  # what is written to must not be saved
-        results = recorded(outputs, dict(zip((*recipe.rule.arrays, *recipe.rule.params), (*before, *numbers), strict=True)))
-        for place, result in zip(recipe.rule.places, results, strict=True):
+        results = recorded(rule.outputs(flags), dict(zip((*rule.arrays, *rule.params), (*before, *numbers), strict=True)))
+        for place, result in zip(rule.places, results, strict=True):
             tensors[place].copy_(result)
+
+
+def plan_of(recipe: Recipe, optimizer: Any, p: Tensor, group: dict[str, Any]) -> tuple[Rule, tuple[bool, ...], tuple[str, ...], Sequence[Any]]:
+    """A parameter's next step by a recipe: the rule, its flags, the names of its state, its numbers, which may be tensors with a history."""
+    named = _options(group) | optimizer._begin(p, group)
+    if recipe.counts:
+        named["steps"] = advance(optimizer.state[p]["step"])
+    return recipe.rule, recipe.flags, recipe.states, recorded(recipe.numbers, named)
 
 
 def _options(group: dict[str, Any]) -> dict[str, Any]:
@@ -137,7 +139,9 @@ def _options(group: dict[str, Any]) -> dict[str, Any]:
 
 _RECORDED: dict[str, Callable[..., Any]] = {
     "add": operator.add, "sub": operator.sub, "mul": operator.mul, "div": operator.truediv, "neg": operator.neg, "pow": operator.pow,
-    "sqrt": lambda x: x.sqrt() if isinstance(x, Tensor) else math.sqrt(x), "maximum": lambda x, y: x.maximum(y),
+    "sqrt": lambda x: x.sqrt() if isinstance(x, Tensor) else math.sqrt(x), "abs": abs, "sign": lambda x: x.sign(),
+    "maximum": lambda x, y: x.maximum(y) if isinstance(y, Tensor) else x.clamp(min=y), "minimum": lambda x, y: x.clamp(max=y),
+    "gt": operator.gt, "lt": operator.lt, "where": where,
 }  # fmt: skip
 
 

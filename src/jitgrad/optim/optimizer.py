@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import warnings
 from collections import OrderedDict, defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from itertools import chain
 from typing import Any, TypeVar
 
@@ -14,12 +14,14 @@ from .._engine import modes
 from .._tensor import Tensor
 from ..autograd import enable_grad
 from ._state import HOOK_TABLES, State
-from ._update import update_recorded
+from ._update import Recipe, plan_of, update_recorded
+from .rules import Rule
 
 __all__ = ["Optimizer", "register_optimizer_step_post_hook", "register_optimizer_step_pre_hook", "required"]
 
 Params = Iterable[Any]
 Group = dict[str, Any]
+Plan = tuple[Rule, tuple[bool, ...], tuple[str, ...], Sequence[Any]]
 Step = TypeVar("Step", bound=Callable[..., Any])
 
 _PRE_HOOKS: OrderedDict[int, Callable[..., Any]] = OrderedDict()
@@ -108,6 +110,11 @@ class Optimizer(State):
     def _begin(self, p: Tensor, group: Group) -> dict[str, float]:
         """Give a parameter its state, if it has none; returns the numbers of the rule that are others in its first step."""
         return {}
+
+    def _plan(self, p: Tensor, group: Group) -> Plan:
+        """The next step of a parameter, whose state it begins: the rule, its flags, the names of its state, its numbers."""
+        recipe: Recipe = self._recipe(group)  # type: ignore[attr-defined]
+        return plan_of(recipe, self, p, group)
 
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Forget the gradients of all parameters, or set them to zeros in place."""
