@@ -22,6 +22,7 @@ from numba.np.arrayobj import make_array, populate_array
 from . import jit, store
 
 _I64 = ir.IntType(64)
+_ROLLED: Final = "rolled"
 _FREE: Final = ("reassoc", "nsz", "contract")
 POINTERS: Final = {"f4": types.float32, "f8": types.float64, "i8": types.int64, "u1": types.uint8, "u8": types.uint64, "b1": types.boolean,
                    "i4": types.int32, "i2": types.int16, "i1": types.int8}  # fmt: skip
@@ -122,6 +123,39 @@ def put(typing: Any, pointer: Any, index: Any, value: Any, loop: Any, region: An
         return context.get_dummy_value()
 
     return types.void(pointer, index, value, loop, region, count), generate
+
+
+@intrinsic
+def rolled(typing: Any) -> Any:
+    """To stand last in a loop that LLVM shall not unroll; see `keep_rolled`."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        nothing = ir.Constant(_I64, 0)
+        builder.add(nothing, nothing, name=_ROLLED)
+        return context.get_dummy_value()
+
+    return types.void(), generate
+
+
+@intrinsic
+def keep_rolled(typing: Any) -> Any:
+    """To stand behind all loops: those that end in `rolled()` are not unrolled.
+
+    A short loop of known length is unrolled before LLVM gets to vectorise it. What it vectorises then is the loop around it, across
+    rows, with gathers and scatters: bias and ReLU of 32x16 elements take 0.40 us so, and 0.02 us along the columns.
+    """
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        module = builder.module
+        disabled = module.add_metadata(["llvm.loop.unroll.disable"])
+        for block in builder.function.blocks:
+            if any(instruction.name.startswith(_ROLLED) for instruction in block.instructions):
+                loop = module.add_metadata([f"loop {len(module.metadata)}", disabled])
+                loop.operands = (loop, disabled)  # a loop's metadata names itself first
+                block.terminator.set_metadata("llvm.loop", loop)
+        return context.get_dummy_value()
+
+    return types.void(), generate
 
 
 @intrinsic

@@ -17,6 +17,8 @@ from .operations import Map, Reduce, Value
 from .schedule import Group, Schedule, Sink, Space
 
 BLOCK = 1024  # lanes sum this many float32 before float64 takes over
+SHORT = 8, 48  # columns of an inner loop that LLVM would unroll, up to so many lines in all, before it vectorises; see `program.keep_rolled`
+UNROLLED = 280
 INDENT = "    "
 
 
@@ -30,6 +32,7 @@ class Writer(Calls):
         self.lines: list[str] = []
         self.loops = 0
         self.scalars: set[int] = set()
+        self.rolled = False  # whether there is a loop that is marked so
         self.functions: set[str] = set()
 
     def line(self, depth: int, text: str) -> None:
@@ -172,8 +175,12 @@ class Writer(Calls):
             self.split_loop(loop, body, columns, split, depth, sinks)
         else:
             self.line(depth, f"for c in range({columns}):")
-            for text in loop.finished(body):
+            lines = loop.finished(body)
+            for text in lines:
                 self.line(depth + 1, text)
+            if depth == 2 and SHORT[0] <= columns <= SHORT[1] and columns * len(lines) <= UNROLLED:
+                self.rolled = True
+                self.line(depth + 1, "rolled()")
         for text in loop.finished(after):
             self.line(depth, text)
 
