@@ -178,7 +178,7 @@ def test_s21_an_array_that_dies_while_a_write_is_counted():
     y = leaf(jitgrad, 0.0, 1.0).exp()
     array = y.detach().numpy()
     array[:] = 0
-    with versions._GUARD:
+    with versions.GUARD:
         del array
     assert y._version == 0
     with pytest.raises(RuntimeError, match=MODIFIED):

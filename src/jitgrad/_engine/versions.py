@@ -10,34 +10,61 @@ from __future__ import annotations
 
 from _thread import allocate_lock
 from collections import deque
-from collections.abc import Iterable
 from typing import Any, Final
 
 from .._core.locks import forking_lock
 
 WRITES = 0
-_GUARD: Final = allocate_lock()
+GUARD: Final = allocate_lock()  # held while a write is counted
 MAKING: Final = forking_lock()  # held while a tensor gets its counter
 _HISTORY: Final = (
     64  # writes a counter remembers; older ones only make the "expected version" of a message a lower bound
 )
 
 
-class Version:
-    """The number of writes to one storage, and when the latest of them happened."""
+class Together:
+    """Writes that several storages always get at once, counted in one place: a compiled step writes all its parameters at every call."""
 
-    __slots__ = ("computed", "count", "history", "last", "maker")
+    __slots__ = ("count", "history", "retired")
 
     def __init__(self) -> None:
         self.count = 0
+        self.retired = False  # whether there will be no more
+        self.history: deque[int] = deque(maxlen=_HISTORY)
+
+
+class Version:
+    """The number of writes to one storage, and when the latest of them happened."""
+
+    __slots__ = ("computed", "history", "last", "maker", "own", "shared")
+
+    def __init__(self) -> None:
+        self.own = 0  # writes but for those made together with others
+        self.shared: tuple[tuple[Together, int], ...] = ()  # and since which epoch it takes part
         self.last = 0
         self.computed = False  # the storage belongs to a result, and a tensor without history is over it, too
         self.maker: Any = None  # a weak reference to the edge of the tensor since it was last written to, for messages
         self.history: deque[int] = deque(maxlen=_HISTORY)
 
+    @property
+    def count(self) -> int:
+        """The number of writes."""
+        return self.own + sum([group.count for group, _ in self.shared]) if self.shared else self.own
+
     def at(self, epoch: int) -> int:
         """The count as it was at an epoch."""
-        return self.count - sum(1 for write in self.history if write > epoch)
+        later = sum(1 for write in self.history if write > epoch)
+        return self.count - later - sum(1 for group, since in self.shared for write in group.history if write > max(epoch, since))
+
+    def join(self, group: Together) -> None:
+        """Count the writes of a group from now on; what groups without a future have counted becomes its own."""
+        with GUARD:
+            for old, since in self.shared:
+                if old.retired:
+                    self.own += old.count
+                    self.history = deque(sorted([*self.history, *(write for write in old.history if write > since)]), maxlen=_HISTORY)
+            self.shared = (*((old, since) for old, since in self.shared if not old.retired), (group, WRITES))
+            self.own -= group.count
 
     def state(self) -> tuple[int, int, list[int]]:
         """What `restore` needs."""
@@ -45,8 +72,8 @@ class Version:
 
     def restore(self, state: tuple[int, int, list[int]]) -> None:
         """Forget all writes since `state` was taken."""
-        with _GUARD:
-            self.count, self.last = state[:2]
+        with GUARD:
+            self.own, self.last = state[0] - (self.count - self.own), state[1]
             self.history.clear()
             self.history.extend(state[2])
 
@@ -63,9 +90,9 @@ class Version:
 def bump(version: Version) -> None:
     """Count one write."""
     global WRITES
-    with _GUARD:
+    with GUARD:
         WRITES = WRITES + 1
-        version.count += 1
+        version.own += 1
         version.last = WRITES
         version.history.append(WRITES)
 
@@ -74,7 +101,7 @@ def detach(edge: Any) -> None:
     """Note that a tensor was cut off its history in place: what saved it is not to be used any more. No write, but looked for as one."""
     global WRITES
     edge._extras().detached = True
-    with _GUARD:
+    with GUARD:
         WRITES = WRITES + 1
 
 
@@ -87,15 +114,4 @@ def check_attached(edge: Any) -> None:
 
 def is_counting() -> bool:
     """Whether a write is being counted right now, by whichever thread."""
-    return _GUARD.locked()
-
-
-def bump_all(versions: Iterable[Version]) -> None:
-    """Count one write to each of several storages, made together."""
-    global WRITES
-    with _GUARD:
-        WRITES = epoch = WRITES + 1
-        for version in versions:
-            version.count += 1
-            version.last = epoch
-            version.history.append(epoch)
+    return GUARD.locked()

@@ -12,6 +12,8 @@ MISS: Final = object()  # the call does not fit this version
 AGAIN: Final = object()  # the version has a new entry
 FAILED: Final = object()  # the program refused, before it wrote anything
 
+SPELLED: Final = 12  # items of a list that are compared one by one; more of them in a loop
+
 HEAD = '''"""The way into a compiled function, written by jitgrad."""
 
 from __future__ import annotations
@@ -33,9 +35,11 @@ Tensor = TensorBase.kind
 
 
 def make(version):
-    kernel, table, numbers, lock, bumped = version.kernel, version.table, version.numbers, version.lock, version.bumped
+    kernel, table, numbers, lock = version.kernel, version.table, version.numbers, version.lock
     draw = version.draw
-    renew, bump_all, failed, dropped = version.renew, versions.bump_all, version.failed, version.dropped
+    renew, failed, dropped = version.renew, version.failed, version.dropped
+    group, counting = version.group, versions.GUARD
+    wrote = group.history.append
     watched, hooks = version.guards.reads, version.hooks
 '''
 
@@ -65,7 +69,11 @@ def entry_source(version: Any) -> str:
     text += unpack([f"(j{k}, v{k})" for k in range(len(version.guards.entries))], "guard_entries")
     text += unpack([f"c{k}" for k in range(len(version.guards.sizes))], "guard_sizes")
     text += unpack([f"(w{k}, u{k})" for k in range(len(version.guards.held))], "guard_held")
+    for k, held in enumerate(version.guards.held):
+        if held.flat and 0 < len(held.value) <= SPELLED:
+            text += f"    {''.join(f'u{k}_{place}, ' for place in range(len(held.value)))}= u{k}\n"
     text += unpack([f"i{k}" for k in range(len(version.cleared))], "cleared")
+    text += unpack([f"l{k}" for k in range(len(version.bumped))], "bumped")
     arguments = ", ".join(f"x{k}" for k in range(count))
     text += f"\n    def enter({arguments}):\n"
     text += (
@@ -108,9 +116,13 @@ def guard_tests(version: Any) -> list[str]:
     tests += ["changed(watched)"] if version.guards.reads else []
     tests += [f"len(c{k}) != {count}" for k, (_, count, _) in enumerate(version.guards.sizes)]
     for k, held in enumerate(version.guards.held):
-        tests.append(
-            f"len(w{k}) != {len(held.value)} or not all(map(is_, w{k}, u{k}))" if held.flat else f"not w{k}.holds()"
-        )
+        count = len(held.value) if held.flat else 0
+        if not held.flat:
+            tests.append(f"not w{k}.holds()")
+        elif count > SPELLED:
+            tests.append(f"len(w{k}) != {count} or not all(map(is_, w{k}, u{k}))")
+        else:
+            tests += [f"len(w{k}) != {count}", *(f"w{k}[{place}] is not u{k}_{place}" for place in range(count))]
     return tests
 
 
@@ -163,7 +175,9 @@ def body_source(version: Any, count: int, grads: int, hyper: int) -> str:
     text += "".join(f"            i{k}.grad = None\n" for k in range(len(version.cleared)))
     text += "".join(f"            x{k}.fn.grad = None\n" for k in version.cleared_arguments)
     if version.bumped:
-        text += "            bump_all(bumped)\n"
+        text += "            with counting:\n                epoch = versions.WRITES = versions.WRITES + 1\n"
+        text += "                group.count += 1\n                wrote(epoch)\n"
+        text += f"                {' = '.join(f'l{k}.last' for k in range(len(version.bumped)))} = epoch\n"
     text += "".join(f"            version.bump(x{k})\n" for k in version.bumped_arguments)
     text += "        finally:\n            lock.release()\n"
     for k in outs:

@@ -110,7 +110,7 @@ class Guards:
         self.reads: list[Read] = []  # what users' kernels read
         self.seen: set[int] = set()
         self.keep: list[Any] = []
-        self.names: set[str] = {"training"}
+        self.names: set[str] = set()
         self.places: list[tuple[Any, str, set[str]]] = []  # dictionaries of objects, classes and modules, and the keys that are guarded
         self.states: list[tuple[str, Callable[[], Any], Any]] = []  # what the run must leave as it was, whatever it is at later calls
         self.refused = ""

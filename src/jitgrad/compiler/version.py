@@ -13,6 +13,7 @@ import numpy as np
 from .._core.dtypes import dtype
 from .._core.meta import meta_of
 from .._core.shapes import Size
+from .._engine.versions import Together
 from .._kernels import store
 from .._tensor.base import AccumulateGrad, TensorBase, version_of, wrap
 from .._tensor.saved import count_of
@@ -40,6 +41,7 @@ class Version:
         spec: Any,
         derivative: Derivative | None,
     ) -> None:
+        self.group = Together()
         self.derivative = derivative
         self.live: list[int] = []
         self.name, self.spec, self.guards = name, spec, guards
@@ -84,12 +86,10 @@ class Version:
         self.numbers = np.zeros(max(len(self.program.numbers), 1))
         self.arena = np.empty(self.program.arena + 64, np.uint8)
         self.table = np.zeros(max(len(self.program.table.entries), 1), np.int64)
-        self.hyper = [
-            (itemgetter(*(key for key in group if key != "params")), group) for _, group, _, _ in self.program.recipes
-        ]
+        self.hyper = [(options_read(*made), made[1]) for made in self.program.recipes]
         self.hyper_last: list[Any] = [None] * len(self.hyper)
         self.read_hyper()
-        self.grad_arrays: list[Any] = []
+        self.bumped: list[Any] = []
 
     def note_histories(self) -> None:
         """Edges and hooks as the trace saw them: when memory moves, these have to be the same."""
@@ -238,18 +238,24 @@ class Version:
             (held.value if held.flat else held, list(held.value) if held.flat else None) for held in self.guards.held
         ]
         self.captured_metas = [t.meta for t, _, _, _ in self.captured]
-        self.bumped = [
-            version_of(source.tensor)
-            for source, writes in self.writes
-            if source.kind == "captured"
-            for _ in range(writes)
-        ]
+        self.count_together([version_of(source.tensor) for source, writes in self.writes if source.kind == "captured" for _ in range(writes)])
         self.bumped_arguments = [
             source.position for source, writes in self.writes if source.kind == "arg" for _ in range(writes)
         ]
         for k, (kind, what) in enumerate(self.program.table.entries):
             self.table[k] = self.address(kind, what)
         self.new_grads()
+
+    def count_together(self, counters: list[Any]) -> None:
+        """Let counters of storages that each call writes share a count; one is there as often as its storage is written."""
+        if counters != self.bumped:
+            self.group.retired = True
+            self.group, self.bumped = Together(), counters
+            for counter in counters:
+                counter.join(self.group)
+
+    def __del__(self) -> None:
+        self.group.retired = True
 
     def address(self, kind: str, what: Any) -> int:
         """Where an element of a stored value lies."""
@@ -369,6 +375,26 @@ class Version:
     def digest(self) -> str:
         """A short name for the program."""
         return hashlib.sha256(self.text.encode()).hexdigest()[:12]
+
+
+class Noted(dict[str, Any]):
+    """A copy of an optimizer's group that notes which options are read."""
+
+    def __init__(self, group: dict[str, Any]) -> None:
+        super().__init__(group)
+        self.read: dict[str, None] = {}
+
+    def __getitem__(self, key: str) -> Any:
+        self.read[key] = None
+        return super().__getitem__(key)
+
+
+def options_read(optimizer: Any, group: dict[str, Any], recipe: Any, _: Any) -> Callable[[dict[str, Any]], Any]:
+    """What gets, out of a group, the options that the update rule and its numbers depend on."""
+    noted = Noted(group)
+    optimizer._recipe(noted)
+    recipe.read(noted)
+    return itemgetter(*noted.read)
 
 
 __all__ = ["Source", "Version"]
