@@ -21,7 +21,8 @@ WORDS: Final[dict[str, str]] = {
     **dict.fromkeys(scalar_fallback.NAMES, "vector_math"),
     "gemm": "blas",
     "words": "philox",
-    **dict.fromkeys(("tile_8_2", "tile_8_1", "tile_4_2", "tile_4_1", "tile_across", "turn_block"), "tiles"),
+    **dict.fromkeys((f"tile_{rows}_{columns}" for rows in (8, 4, 2, 1) for columns in (2, 1, 0)), "tiles"),
+    **dict.fromkeys(("tile_across", "turn_block"), "tiles"),
     **dict.fromkeys(("order_rows", "extreme_rows", "sum_rows", "product_rows", "recurrence_rows"), "program_rows"),
 }  # fmt: skip
 

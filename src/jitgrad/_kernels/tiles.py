@@ -1,6 +1,7 @@
 """Products of matrices in tiles of vector registers, for compiled steps on machines with 512-bit vectors.
 
-A tile is 8 (or 4) rows by 1 or 2 vectors of columns, held in registers while the loop runs over the inner axis. Nothing is packed: rows of
+A tile is 8 (or 4, 2, 1) rows by 1 or 2 vectors of columns, held in registers while the loop runs over the inner axis. Columns that fill no
+vector are a tile of their own, whose loads and stores are masked. Nothing is packed: rows of
 `a` are read one element at a time at any strides, rows of `b` as vectors. For matrices whose `b` fits the second-level cache that is as fast as
 the registers allow (128x784 by 784x256 in float32: 437 us where OpenBLAS takes 500, and 570 for a transposed `b`; Zen 4, 3.6 GHz).
 A transposed `b` is turned first, in blocks of registers.
@@ -58,22 +59,54 @@ def _splat(builder: Any, value: Any, kind: Any) -> Any:
     return builder.shuffle_vector(first, nothing, ir.Constant(ir.VectorType(_I32, kind.count), [0] * kind.count))
 
 
+class Masked:
+    """Loads and stores of the first `count` lanes of a vector."""
+
+    def __init__(self, builder: Any, count: Any, kind: Any, align: int) -> None:
+        lanes = ir.Constant(ir.VectorType(_I64, kind.count), list(range(kind.count)))
+        self.mask = builder.icmp_signed("<", lanes, _splat(builder, count, lanes.type))
+        self.kind, self.align = kind, ir.Constant(_I32, align)
+
+    def _call(self, builder: Any, what: str, result: Any, *arguments: Any) -> Any:
+        name = f"llvm.masked.{what}.v{self.kind.count}f{512 // self.kind.count}.p0"
+        function = builder.module.globals.get(name)
+        if function is None:
+            function = ir.Function(builder.module, ir.FunctionType(result, [argument.type for argument in arguments]), name)
+        return builder.call(function, arguments)
+
+    def load(self, builder: Any, pointer: Any) -> Any:
+        place = builder.bitcast(pointer, self.kind.as_pointer())
+        return self._call(builder, "load", self.kind, place, self.align, self.mask, ir.Constant(self.kind, None))
+
+    def store(self, builder: Any, value: Any, pointer: Any) -> None:
+        place = builder.bitcast(pointer, self.kind.as_pointer())
+        self._call(builder, "store", ir.VoidType(), value, place, self.align, self.mask)
+
+
 def _write_tile(function: Any, rows: int, columns: int, kind: Any, align: int, across: bool = False) -> None:
-    """The body of a tile: rows x columns accumulators in a loop over the inner axis, then stored; `across`: turned before that."""
-    k, a, row_step, inner_step, b, ldb, c, ldc = function.args
+    """The body of a tile: rows x columns accumulators in a loop over the inner axis, then stored; `across`: turned before that.
+
+    With `columns` 0 it is one vector of columns, of which the function's last argument says how many there are.
+    """
+    k, a, row_step, inner_step, b, ldb, c, ldc, *count = function.args
     entry, loop, done = (function.append_basic_block(name) for name in ("entry", "inner", "done"))
     builder = ir.IRBuilder(entry)
     letter = "f32" if align == 4 else "f64"
     name = f"llvm.fma.v{kind.count}{letter}"
     fma = function.module.globals.get(name) or ir.Function(function.module, ir.FunctionType(kind, [kind] * 3), name)
     starts = [builder.mul(ir.Constant(_I64, r), row_step) for r in range(rows)]
+    masked = Masked(builder, count[0], kind, align) if count else None
+    columns = columns or 1
     builder.branch(loop)
     builder.position_at_end(loop)
     place = builder.phi(_I64)
     held = [[builder.phi(kind) for _ in range(columns)] for _ in range(rows)]
     row = builder.gep(b, [builder.mul(place, ldb)])
     column = builder.gep(a, [builder.mul(place, inner_step)])
-    vectors = [_load(builder, row, ir.Constant(_I64, kind.count * j), kind, align) for j in range(columns)]
+    if masked:
+        vectors = [masked.load(builder, row)]
+    else:
+        vectors = [_load(builder, row, ir.Constant(_I64, kind.count * j), kind, align) for j in range(columns)]
     sums = []
     for r in range(rows):
         value = _splat(builder, builder.load(builder.gep(column, [starts[r]])), kind)
@@ -91,6 +124,9 @@ def _write_tile(function: Any, rows: int, columns: int, kind: Any, align: int, a
         sums = [[value] for value in _turned(builder, [row for row, in sums], kind)]
     for r in range(rows):
         target = builder.gep(c, [builder.mul(ir.Constant(_I64, r), ldc)])
+        if masked:
+            masked.store(builder, sums[r][0], target)
+            continue
         for j in range(columns):
             _store(builder, sums[r][j], target, ir.Constant(_I64, kind.count * j), align)
     builder.ret_void()
@@ -118,7 +154,31 @@ def _tile_maker(rows: int, columns: int) -> Any:
     return tile
 
 
+def _edge_maker(rows: int) -> Any:
+    @intrinsic
+    def edge(typing: Any, k: Any, a: Any, row_step: Any, inner_step: Any, b: Any, ldb: Any, c: Any, ldc: Any, count: Any) -> Any:
+        """A tile of `count` columns, fewer than a vector has lanes."""
+        word = types.intp
+        signature = types.void(word, a, word, word, b, word, c, word, word)
+
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            real, kind, _ = _vector(context, signature.args[1])
+            pointer = real.as_pointer()
+            name = f"jitgrad_edge_{rows}_{signature.args[1].dtype}"
+            function, is_new = _function(builder, name, [_I64, pointer, _I64, _I64, pointer, _I64, pointer, _I64, _I64])
+            if is_new:
+                _write_tile(function, rows, 0, kind, BYTES // kind.count)
+            builder.call(function, arguments)
+            return context.get_dummy_value()
+
+        return signature, generate
+
+    return edge
+
+
 tile_8_2, tile_8_1, tile_4_2, tile_4_1 = (_tile_maker(*size) for size in ((8, 2), (8, 1), (4, 2), (4, 1)))
+tile_2_2, tile_2_1, tile_1_2, tile_1_1 = (_tile_maker(*size) for size in ((2, 2), (2, 1), (1, 2), (1, 1)))
+tile_8_0, tile_4_0, tile_2_0, tile_1_0 = (_edge_maker(rows) for rows in (8, 4, 2, 1))
 
 
 @intrinsic

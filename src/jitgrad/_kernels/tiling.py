@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from typing import Any, Final
 
-SMALLEST: Final = 200_000  # multiplications; below that BLAS is as fast
+SMALLEST: Final = 4_000  # multiplications; below that BLAS, or a loop, is as fast
 CACHE: Final = 1 << 20  # bytes of the second operand, which is read again and again and must stay in the second-level cache
 VECTOR: Final = 64  # bytes
 
@@ -29,5 +29,5 @@ def _available() -> bool:
 def in_tiles(m: int, n: int, k: int, dtype: Any, turned: bool) -> bool:
     """Whether [m, k] times [k, n] is made in tiles; `turned`: the second operand lies transposed."""
     lanes = VECTOR // dtype.itemsize
-    fits = m % 4 == 0 and n % lanes == 0 and (not turned or k % lanes == 0)
+    fits = m % 4 == n % lanes == k % lanes == 0 if turned else 2 * n >= lanes
     return dtype.char in "fd" and fits and m * n * k >= SMALLEST and n * k * dtype.itemsize <= CACHE and _available()

@@ -23,16 +23,17 @@ def tiled_lines(
             f"        turn_block(offset({b[0]}, i * {lanes * ldb} + j * {lanes}), {ldb}, offset({source}, j * {lanes * n} + i * {lanes}), {n})",
         ]
         ldb = n
-    for column, count, wide in blocks(n, 2 * lanes, lanes):
-        for row, rows, tall in blocks(m, 8, 4):
+    for column, count, wide in blocks(n, 2 * lanes, lanes, *([n % lanes] if n % lanes else [])):
+        for row, rows, tall in blocks(m, 8, 4, 2, 1):
             tile = f"tile_{tall}_{wide // lanes}"
             writer.functions.add(tile)
+            last = f", {wide}" if wide < lanes else ""
             at_a, at_b = f"i * {tall * a[1]} + {row * a[1]}", f"j * {wide} + {column}"
             at_c = f"i * {tall * n} + j * {wide} + {row * n + column}"
             lines += [
                 f"for j in range({count}):",
                 f"    for i in range({rows}):",
-                f"        {tile}({k}, offset({a[0]}, {at_a}), {a[1]}, {a[2]}, offset({source}, {at_b}), {ldb}, offset({result}, {at_c}), {n})",
+                f"        {tile}({k}, offset({a[0]}, {at_a}), {a[1]}, {a[2]}, offset({source}, {at_b}), {ldb}, offset({result}, {at_c}), {n}{last})",
             ]
     return lines
 
@@ -55,11 +56,11 @@ def across_lines(writer: Any, sizes: tuple[int, int, int], a: tuple[str, int], b
     ]
 
 
-def blocks(length: int, large: int, small: int) -> Iterator[tuple[int, int, int]]:
-    """A length in large blocks, then small ones: where each part begins, how many blocks it has, how large they are."""
-    whole = length // large
-    if whole:
-        yield 0, whole, large
-    rest = (length - whole * large) // small
-    if rest:
-        yield whole * large, rest, small
+def blocks(length: int, *sizes: int) -> Iterator[tuple[int, int, int]]:
+    """A length in blocks, large ones first: where each part begins, how many blocks it has, how large they are."""
+    begin = 0
+    for size in sizes:
+        count = (length - begin) // size
+        if count:
+            yield begin, count, size
+            begin += count * size

@@ -98,7 +98,8 @@ class Adam(Optimizer):
         rule, flags, _ = _chosen(group, float(group["lr"]), group["weight_decay"])
         lr, eps, decay, beta1, beta2, steps = (param(name) for name in (*_HYPER, "steps"))
         extra = 1.0 - lr * decay if rule in (rules.adamw, rules.adamw_amsgrad) else decay
-        numbers = (lr / (1.0 - beta1**steps), eps, extra, 1.0 - beta1, beta2, 1.0 - beta2, scalar.sqrt(1.0 - beta2**steps))
+        root = scalar.sqrt(1.0 - beta2**steps)
+        numbers = (lr / (1.0 - beta1**steps) * root, eps * root, extra, 1.0 - beta1, beta2, 1.0 - beta2)
         states = ("exp_avg", "exp_avg_sq", *(("max_exp_avg_sq",) if group["amsgrad"] else ()))
         return Recipe(rule, flags, states, _HYPER, numbers, _hyper, True)
 
@@ -115,7 +116,7 @@ class Adam(Optimizer):
         rule, flags, extra = _chosen(group, lr, decay)
         amsgrad = group["amsgrad"]
         kernel = rule.numbers[flags]
-        last = rate = root = 0.0
+        last = rate = small = 0.0
         for p in group["params"]:
             g = p.grad
             if g is None:
@@ -125,10 +126,11 @@ class Adam(Optimizer):
                 _start(state, p, amsgrad)
             steps = advance(state["step"])
             if steps != last:  # mostly all parameters have made the same number of steps
-                last, rate, root = steps, lr / (1.0 - beta1**steps), math.sqrt(1.0 - beta2**steps)
+                last, root = steps, math.sqrt(1.0 - beta2**steps)
+                rate, small = lr / (1.0 - beta1**steps) * root, eps * root
             mean, square = state["exp_avg"], state["exp_avg_sq"]
             meta = p.meta
-            numbers = rate, eps, extra, rest1, beta2, rest2, root
+            numbers = rate, small, extra, rest1, beta2, rest2
             if amsgrad:
                 update(rule, flags, (p, g, mean, square, state["max_exp_avg_sq"]), numbers)
             elif g.meta is meta and mean.meta is meta and square.meta is meta and meta.plain:

@@ -100,50 +100,50 @@ def sgd_momentum(
 
 @rule(states=2)
 def adam(
-    p: X, g: X, exp_avg: X, exp_avg_sq: X, lr: X, eps: X, weight_decay: X, rest1: X, beta2: X, rest2: X, root: X, *,
+    p: X, g: X, exp_avg: X, exp_avg_sq: X, lr: X, eps: X, weight_decay: X, rest1: X, beta2: X, rest2: X, *,
     maximize: bool, decay: bool,
 ) -> Step:  # fmt: skip
-    """Adam. `rest1` and `rest2` are 1 - beta, in double precision; `lr` comes divided by the correction of the mean,
-    `root` is the root of that of the square.
+    """Adam. `rest1` and `rest2` are 1 - beta, in double precision. `lr` and `eps` come multiplied by the root of the correction of the square,
+    `lr` also divided by that of the mean: lr m / (sqrt(v) / root + eps) with one division less (Kingma and Ba, 2015, end of section 2).
     """
     g = _direction(p, g, weight_decay, maximize, decay)
     mean = exp_avg + rest1 * (g - exp_avg)
     square = beta2 * exp_avg_sq + rest2 * (g * g)
-    return p - lr * mean / (s.sqrt(square) / root + eps), mean, square
+    return p - lr * mean / (s.sqrt(square) + eps), mean, square
 
 
 @rule(states=3)
 def amsgrad(
     p: X, g: X, exp_avg: X, exp_avg_sq: X, max_exp_avg_sq: X, lr: X, eps: X, weight_decay: X, rest1: X, beta2: X,
-    rest2: X, root: X, *, maximize: bool, decay: bool,
+    rest2: X, *, maximize: bool, decay: bool,
 ) -> Step:  # fmt: skip
     """Adam with the largest second moment so far."""
     g = _direction(p, g, weight_decay, maximize, decay)
     mean = exp_avg + rest1 * (g - exp_avg)
     square = beta2 * exp_avg_sq + rest2 * (g * g)
     largest = s.maximum(max_exp_avg_sq, square)
-    return p - lr * mean / (s.sqrt(largest) / root + eps), mean, square, largest
+    return p - lr * mean / (s.sqrt(largest) + eps), mean, square, largest
 
 
 @rule(states=2)
 def adamw(
-    p: X, g: X, exp_avg: X, exp_avg_sq: X, lr: X, eps: X, shrink: X, rest1: X, beta2: X, rest2: X, root: X, *,
+    p: X, g: X, exp_avg: X, exp_avg_sq: X, lr: X, eps: X, shrink: X, rest1: X, beta2: X, rest2: X, *,
     maximize: bool,
 ) -> Step:  # fmt: skip
     """Adam whose weights shrink by themselves: `shrink` is 1 - lr * weight_decay."""
     return adam.function(
-        p * shrink, g, exp_avg, exp_avg_sq, lr, eps, 0, rest1, beta2, rest2, root, maximize=maximize, decay=False
+        p * shrink, g, exp_avg, exp_avg_sq, lr, eps, 0, rest1, beta2, rest2, maximize=maximize, decay=False
     )
 
 
 @rule(states=3)
 def adamw_amsgrad(
     p: X, g: X, exp_avg: X, exp_avg_sq: X, max_exp_avg_sq: X, lr: X, eps: X, shrink: X, rest1: X, beta2: X, rest2: X,
-    root: X, *, maximize: bool,
+    *, maximize: bool,
 ) -> Step:  # fmt: skip
     """AdamW with the largest second moment so far."""
     return amsgrad.function(
-        p * shrink, g, exp_avg, exp_avg_sq, max_exp_avg_sq, lr, eps, 0, rest1, beta2, rest2, root,
+        p * shrink, g, exp_avg, exp_avg_sq, max_exp_avg_sq, lr, eps, 0, rest1, beta2, rest2,
         maximize=maximize, decay=False,
     )  # fmt: skip
 
