@@ -20,8 +20,8 @@ from .operations import Call, Check, Map, Source, Update, Value, View, Write
 from .schedule import Schedule
 from .trace import Tracer
 
-PROGRAM_WORDS: Final = ("at_b1", "at_f4", "at_f8", "at_i1", "at_i2", "at_i4", "at_i8", "at_u1", "at_u8", "get", "put", "plus", "address", "shaped", "rolled",
-                        "keep_rolled")  # fmt: skip
+PROGRAM_WORDS: Final = ("at_b1", "at_f4", "at_f8", "at_i1", "at_i2", "at_i4", "at_i8", "at_u1", "at_u8", "get", "put", "plus", "address", "shaped",
+                        "rolled", "keep_rolled")  # fmt: skip
 LETTERS: Final = {"f4": "b", "f8": "d", "i8": "i", "u1": "m", "i4": "k", "i2": "g", "i1": "j"}
 OVERLAP: Final = -2  # an argument shares memory with what the program writes
 APART: Final = -3  # parameters that had made as many steps no longer have
