@@ -81,10 +81,11 @@ class Version:
         """Say how many writes there were: the last ones are forgotten, or unknown ones added."""
         while self.count < count:
             bump(self)
-        with _GUARD:
+        with GUARD:
             for _ in range(min(self.count - count, len(self.history))):
                 self.history.pop()
-            self.count, self.last = count, self.history[-1] if self.history else 0
+            self.own += count - self.count
+            self.last = self.history[-1] if self.history else 0
 
 
 def bump(version: Version) -> None:
