@@ -177,3 +177,14 @@ def test_shapes(lib):
     assert lib.autograd.functional.hessian(lambda a: (a**2).sum(), matrix).shape == (2, 3, 2, 3)
     rows = lib.autograd.functional.jacobian(lambda a, b: (a.sum(), a @ b), (matrix, lib.ones(3)))
     assert [[tuple(part.shape) for part in row] for row in rows] == [[(2, 3), (3,)], [(2, 2, 3), (2, 3)]]
+
+
+def test_standard_basis(lib):
+    basis = lib.autograd.functional._construct_standard_basis_for
+    parts = basis((lib.zeros(2), lib.zeros(1, dtype=lib.float64)), (2, 1))
+    assert [part.tolist() for part in parts] == [[[1, 0], [0, 1], [0, 0]], [[0], [0], [1]]]
+    assert [part.dtype for part in parts] == [lib.float32, lib.float64]
+    with pytest.raises(AssertionError, match="Expected at least one tensor"):
+        basis((), ())
+    with pytest.raises(AssertionError, match="to have the same length, but got 1 and 0"):
+        basis((lib.zeros(2),), ())

@@ -117,3 +117,13 @@ def test_an_anomaly_where_warnings_are_errors(lib, capsys):
 def test_streams_are_not_warned_of(lib):
     assert lib.autograd.graph.set_warn_on_accumulate_grad_stream_mismatch(False) is None
     lib.autograd.graph.set_warn_on_accumulate_grad_stream_mismatch(True)
+
+
+def test_node_that_a_gradient_comes_to(lib):
+    node_of = lib.autograd.graph._get_grad_fn_or_grad_acc
+    x = leaf(lib, 1.0)
+    y = x.exp()
+    assert node_of(y) is y.grad_fn
+    assert node_of(x) is y.grad_fn.next_functions[0][0]
+    with pytest.raises(AssertionError, match="Expected gradient function to be set"):
+        node_of(x.detach())

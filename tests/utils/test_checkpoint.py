@@ -396,3 +396,14 @@ def test_a_module_may_come_twice():
     model = jitgrad.nn.Sequential(act, act, act)
     found = jitgrad.utils.checkpoint.checkpoint_sequential(model, 2, x, use_reentrant=False)
     assert found.tolist() == model(x).tolist()
+
+
+def test_devices_of_arguments(lib, module):
+    """Asked where there is the CPU alone."""
+    assert module.get_device_states(lib.ones(1), 3) == ([], [])
+    assert module.set_device_states([], []) is None
+    assert module.DefaultDeviceType.get_device_type() in ("cpu", "cuda")
+    before = module.DefaultDeviceType.get_device_type()
+    module.DefaultDeviceType.set_device_type("another")
+    assert module._infer_device_type(lib.ones(1)) == "another"
+    module.DefaultDeviceType.set_device_type(before)

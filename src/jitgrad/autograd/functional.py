@@ -6,11 +6,14 @@ All take a function of tensors and its inputs (a tensor or a tuple of them). `cr
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
+
+import numpy as np
 
 from .._engine import modes
 from .._ops import joining
+from .._tensor.base import wrap
 from . import forward_ad
 from ._functional_checks import (
     Tensors,
@@ -228,3 +231,21 @@ def hvp(func: Function, inputs: Any, v: Any = None, create_graph: bool = False, 
     with set_grad_enabled(create_graph or modes.grad_enabled()):
         product = filled(gradients(second, seeds, vector, create_graph), given, strict, create_graph, "double_back_trick")
     return without_history(output, create_graph), unpacked(without_history(product, create_graph), several)
+
+
+def _construct_standard_basis_for(tensors: Sequence[Any], tensor_numels: Sequence[int]) -> tuple[Any, ...]:
+    """The rows of an identity matrix of as many rows as all tensors have elements, cut along the columns into a matrix for each.
+
+    `tensor_numels`: the numbers of elements. AssertionError where the two are not as many, or none.
+    """
+    if len(tensors) != len(tensor_numels):
+        raise AssertionError(f"Expected tensors and tensor_numels to have the same length, but got {len(tensors)} and {len(tensor_numels)}")
+    if not tensors:
+        raise AssertionError("Expected at least one tensor")
+    rows, found, start = sum(tensor_numels), [], 0
+    for tensor, count in zip(tensors, tensor_numels, strict=True):
+        chunk = np.zeros((rows, count), tensor.array.dtype)
+        chunk[start : start + count] = np.eye(count)
+        found.append(wrap(chunk))
+        start += count
+    return tuple(found)

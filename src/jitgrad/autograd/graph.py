@@ -156,6 +156,14 @@ def register_multi_grad_hook(tensors: Sequence[Any], fn: Callable[[Any], Any], *
     return _MultiHandle(tuple(x.register_hook(functools.partial(together, place)) for place, x in enumerate(tensors)))
 
 
+def _get_grad_fn_or_grad_acc(t: Any) -> nodes.Node:
+    """The node that a tensor's gradient comes to: `grad_fn`, or that of a leaf. AssertionError where there is none."""
+    edge = edge_of(t)
+    if edge is None:
+        raise AssertionError("Expected gradient function to be set")
+    return target(edge)[0].shown()
+
+
 class _First:
     """Calls a hook once per backward."""
 

@@ -4,6 +4,7 @@ In the order in which to read them: `settings.py`, `reentrant.py` (a custom Func
 `entry.py` (the functions that users call), `groups.py` and `selective.py` (refinements of the second variant).
 """
 
+from .devices import DefaultDeviceType, _infer_device_type, get_device_states, set_device_states
 from .entry import checkpoint, checkpoint_sequential
 from .groups import GraphExecGroup
 from .reentrant import CheckpointFunction, check_backward_validity, detach_variable
@@ -14,14 +15,18 @@ __all__ = [
     "CheckpointError",
     "CheckpointFunction",
     "CheckpointPolicy",
+    "DefaultDeviceType",
     "GraphExecGroup",
     "SelectiveCheckpointContext",
+    "_infer_device_type",
     "check_backward_validity",
     "checkpoint",
     "checkpoint_sequential",
     "create_selective_checkpoint_contexts",
     "detach_variable",
+    "get_device_states",
     "noop_context_fn",
     "set_checkpoint_debug_enabled",
     "set_checkpoint_early_stop",
+    "set_device_states",
 ]
