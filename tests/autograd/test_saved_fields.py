@@ -294,3 +294,13 @@ def test_axes_that_are_given_make_another_node(lib, name):
     y = getattr(x, name)(None, dtype=lib.float64)
     y.backward()
     assert x.grad.tolist() == [[1.0 if name == "sum" else 0.25] * 2] * 2
+
+
+@pytest.mark.parametrize("name", ["fmod", "remainder"])
+def test_where_nothing_is_read_nothing_is_let_go(lib, name):
+    x, y = leaf(lib, 5.0, 7.0), lib.tensor([2.0, 3.0])
+    z = getattr(lib, name)(x, y).sum()
+    z.backward()
+    y.add_(1)
+    z.backward()
+    assert x.grad.tolist() == [2.0, 2.0]

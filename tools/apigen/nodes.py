@@ -14,9 +14,15 @@ NODE: Final = """
         kept = ({kept})
 
         def apply(self, grad: Any, keep: bool) -> Any:
+            {early}
             {read}
             {meta}
             {answer}
+"""
+
+EARLY: Final = """
+    if self.e1 is None:
+        {answer}
 """
 
 READ: Final = """
@@ -38,13 +44,22 @@ BINARY: Final = """
 """
 
 
+LATER: Final = """
+    if self.e0 is None:
+        {second}
+    {both}
+"""
+
+
 def node_class(case: CommonCase) -> str:
     """The class of the op's nodes."""
     kept = saved_slots(case)
     edges = [f"e{place}" for place in case.places]
     versions = [] if case.unary else [f"c{place}" for place in case.saved]
+    early = bool(kept) and reads_nothing(case)
     return render(
         NODE,
+        early=render(EARLY, answer=gradients(case, (True, False))) if early else "",
         node=case.op.node,
         slots=", ".join(map(repr, sorted([*edges, *versions, *kept]))),
         arity=str(len(case.op.inputs)),
@@ -52,8 +67,13 @@ def node_class(case: CommonCase) -> str:
         kept="".join(f"{slot!r}, " for slot in kept),
         read=read(kept),
         meta="m = self.meta" if case.reserve_backward() else "",
-        answer=answer(case),
+        answer=answer(case, early),
     )
+
+
+def reads_nothing(case: CommonCase) -> bool:
+    """Whether the gradient of the first operand alone reads no saved value: there is then nothing to check or to let go of."""
+    return not case.unary and not any(case.moving((True, False)))
 
 
 def saved_slots(case: CommonCase) -> dict[str, str]:
@@ -71,10 +91,12 @@ def read(kept: dict[str, str]) -> str:
     return render(READ, load=load, first=next(iter(kept.values())), slots=slots)
 
 
-def answer(case: CommonCase) -> str:
-    """The lines that compute and return the gradients, by which edges there are."""
+def answer(case: CommonCase, early: bool) -> str:
+    """The lines that compute and return the gradients, by which edges there are; without the first case if that was answered early."""
     answers = [gradients(case, needs) for needs in case.needs()]
-    return answers[0] if case.unary else render(BINARY, first=answers[0], second=answers[1], both=answers[2])
+    if case.unary:
+        return answers[0]
+    return render(LATER if early else BINARY, first=answers[0], second=answers[1], both=answers[2])
 
 
 def gradients(case: CommonCase, needs: tuple[bool, ...]) -> str:

@@ -397,6 +397,8 @@ class RemainderBackward1(FastNode):
     kept = ('s0', 's1', )
 
     def apply(self, grad: Any, keep: bool) -> Any:
+        if self.e1 is None:
+            return grad, None
         a = self.s0
         b = self.s1
         if a is RELEASED:
@@ -406,8 +408,6 @@ class RemainderBackward1(FastNode):
         if not keep:
             self.s0 = self.s1 = RELEASED
         m = self.meta
-        if self.e1 is None:
-            return grad, None
         if self.e0 is None:
             gy = grad if getrefcount(grad) <= ALONE else empty(m.shape, m.dtype)
             m.k[REMAINDER_BACK_Y](grad, a, b, gy)
@@ -424,6 +424,8 @@ class FmodBackward1(FastNode):
     kept = ('s0', 's1', )
 
     def apply(self, grad: Any, keep: bool) -> Any:
+        if self.e1 is None:
+            return grad, None
         a = self.s0
         b = self.s1
         if a is RELEASED:
@@ -433,8 +435,6 @@ class FmodBackward1(FastNode):
         if not keep:
             self.s0 = self.s1 = RELEASED
         m = self.meta
-        if self.e1 is None:
-            return grad, None
         if self.e0 is None:
             gy = grad if getrefcount(grad) <= ALONE else empty(m.shape, m.dtype)
             m.k[FMOD_BACK_Y](grad, a, b, gy)
