@@ -57,14 +57,13 @@ class Version:
         return self.count - later - sum(1 for group, since in self.shared for write in group.history if write > max(epoch, since))
 
     def join(self, group: Together) -> None:
-        """Count the writes of a group from now on; what groups without a future have counted becomes its own."""
+        """Take part in a new group; what groups without a future have counted becomes its own."""
         with GUARD:
             for old, since in self.shared:
                 if old.retired:
                     self.own += old.count
                     self.history = deque(sorted([*self.history, *(write for write in old.history if write > since)]), maxlen=_HISTORY)
             self.shared = (*((old, since) for old, since in self.shared if not old.retired), (group, WRITES))
-            self.own -= group.count
 
     def state(self) -> tuple[int, int, list[int]]:
         """What `restore` needs."""
