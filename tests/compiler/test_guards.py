@@ -290,6 +290,42 @@ def test_training_flag_of_one_layer():
     both(lambda t: t.model[3].eval(), lambda t: t.model[3].train(), make=make)
 
 
+def test_attributes_by_a_name_in_a_string():
+    class Scale(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.factor = 2.0
+
+        def forward(self, x):
+            return x * getattr(self, "factor") if getattr(self, "training") else x  # noqa: B009
+
+    scale = Scale()
+    compiled = torch.compile(scale)
+    x = torch.ones(1)
+    assert compiled(x).item() == 2.0
+    scale.factor = 3.0
+    assert compiled(x).item() == 3.0
+    scale.eval()
+    assert compiled(x).item() == 1.0
+    assert compiled.history == []
+
+
+def test_what_no_code_reads_is_no_reason_to_trace_again():
+    model = nn.Sequential(nn.Linear(2, 3), nn.Tanh())
+    compiled = torch.compile(lambda x: model(x).detach())
+    x = torch.ones(1, 2)
+    compiled(x)
+    model.eval()  # neither of the layers looks at it
+    compiled(x)
+    assert len(compiled.versions) == 1
+    model.append(nn.Dropout(0.5))  # this one does
+    model.train()
+    compiled(x)
+    model.eval()
+    np.testing.assert_array_equal(compiled(x).numpy(), compiled(x).numpy())
+    assert len(compiled.versions) == 3
+
+
 def test_requires_grad_of_an_argument():
     compiled = torch.compile(lambda x: (x * 2).exp())
     for flag in (False, True, False, True):

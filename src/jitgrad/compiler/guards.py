@@ -324,9 +324,11 @@ def state_of(generator: Any) -> Any:
 
 
 def names_of(code: types.CodeType) -> set[str]:
-    """Outer names that code, and the code within it, reads."""
+    """Outer names that code, and the code within it, reads; with those it spells as strings (`getattr(x, "name")`)."""
     found = set(code.co_names)
     for constant in code.co_consts:
         if isinstance(constant, types.CodeType):
             found |= names_of(constant)
+        elif type(constant) is str and constant.isidentifier():
+            found.add(constant)
     return found
