@@ -1,14 +1,15 @@
 """Products of matrices in tiles of vector registers, for compiled steps on machines with 512-bit vectors.
 
 A tile is 8 (or 4, 2, 1) rows by 1 or 2 vectors of columns, held in registers while the loop runs over the inner axis. Columns that fill no
-vector are a tile of their own, whose loads and stores are masked. Nothing is packed: rows of
-`a` are read one element at a time at any strides, rows of `b` as vectors. For matrices whose `b` fits the second-level cache that is as fast as
-the registers allow (128x784 by 784x256 in float32: 437 us where OpenBLAS takes 500, and 570 for a transposed `b`; Zen 4, 3.6 GHz).
+vector are a tile of their own, whose loads and stores are masked. Nothing is packed: rows of `a` are read one element at a time at any strides,
+rows of `b` as vectors. For matrices whose `b` fits the second-level cache that is as fast as the registers allow (128x784 by 784x256 in float32:
+437 us where OpenBLAS takes 500, and 570 for a transposed `b`; Zen 4, 3.6 GHz).
 A transposed `b` is turned first, in blocks of registers.
 """
 
 from __future__ import annotations
 
+import functools
 from typing import Any, Final
 
 from llvmlite import ir
@@ -132,24 +133,26 @@ def _write_tile(function: Any, rows: int, columns: int, kind: Any, align: int, a
     builder.ret_void()
 
 
-def _tile_maker(rows: int, columns: int) -> Any:
+def _call_tile(size: tuple[int, int], across: bool, context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    """A call of the function of one tile, which is written at its first use in a module; rows 0: as many as a vector has lanes."""
+    rows, columns = size
+    real, kind, lanes = _vector(context, signature.args[1])
+    word, pointer = _I64, real.as_pointer()
+    name = f"jitgrad_tile_{rows}_{columns}_{'across_' * across}{signature.args[1].dtype}"
+    kinds = [word, pointer, word, word, pointer, word, pointer, word, word]
+    function, is_new = _function(builder, name, kinds[: len(arguments)])
+    if is_new:
+        _write_tile(function, rows or lanes, columns, kind, BYTES // lanes, across)
+    builder.call(function, arguments)
+    return context.get_dummy_value()
+
+
+def _tile_maker(rows: int, columns: int, across: bool = False) -> Any:
     @intrinsic
     def tile(typing: Any, k: Any, a: Any, row_step: Any, inner_step: Any, b: Any, ldb: Any, c: Any, ldc: Any) -> Any:
-        """c[rows, columns] = the sum over k >= 1 of a[row * row_step + k * inner_step] * b[k * ldb + column]."""
+        """c[rows, columns] = the sum over k >= 1 of a[row * row_step + k * inner_step] * b[k * ldb + column]; `across`: c[column, row]."""
         word = types.intp
-        signature = types.void(word, a, word, word, b, word, c, word)
-
-        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-            real, kind, _ = _vector(context, signature.args[1])
-            pointer = real.as_pointer()
-            name = f"jitgrad_tile_{rows}_{columns}_{signature.args[1].dtype}"
-            function, is_new = _function(builder, name, [_I64, pointer, _I64, _I64, pointer, _I64, pointer, _I64])
-            if is_new:
-                _write_tile(function, rows, columns, kind, BYTES // kind.count)
-            builder.call(function, arguments)
-            return context.get_dummy_value()
-
-        return signature, generate
+        return types.void(word, a, word, word, b, word, c, word), functools.partial(_call_tile, (rows, columns), across)
 
     return tile
 
@@ -159,19 +162,7 @@ def _edge_maker(rows: int) -> Any:
     def edge(typing: Any, k: Any, a: Any, row_step: Any, inner_step: Any, b: Any, ldb: Any, c: Any, ldc: Any, count: Any) -> Any:
         """A tile of `count` columns, fewer than a vector has lanes."""
         word = types.intp
-        signature = types.void(word, a, word, word, b, word, c, word, word)
-
-        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-            real, kind, _ = _vector(context, signature.args[1])
-            pointer = real.as_pointer()
-            name = f"jitgrad_edge_{rows}_{signature.args[1].dtype}"
-            function, is_new = _function(builder, name, [_I64, pointer, _I64, _I64, pointer, _I64, pointer, _I64, _I64])
-            if is_new:
-                _write_tile(function, rows, 0, kind, BYTES // kind.count)
-            builder.call(function, arguments)
-            return context.get_dummy_value()
-
-        return signature, generate
+        return types.void(word, a, word, word, b, word, c, word, word), functools.partial(_call_tile, (rows, 0), False)
 
     return edge
 
@@ -179,25 +170,7 @@ def _edge_maker(rows: int) -> Any:
 tile_8_2, tile_8_1, tile_4_2, tile_4_1 = (_tile_maker(*size) for size in ((8, 2), (8, 1), (4, 2), (4, 1)))
 tile_2_2, tile_2_1, tile_1_2, tile_1_1 = (_tile_maker(*size) for size in ((2, 2), (2, 1), (1, 2), (1, 1)))
 tile_8_0, tile_4_0, tile_2_0, tile_1_0 = (_edge_maker(rows) for rows in (8, 4, 2, 1))
-
-
-@intrinsic
-def tile_across(typing: Any, k: Any, a: Any, row_step: Any, inner_step: Any, b: Any, ldb: Any, c: Any, ldc: Any) -> Any:
-    """c[column, row] = what `tile_16_1` (float64: 8 rows) would give for [row, column]."""
-    word = types.intp
-    signature = types.void(word, a, word, word, b, word, c, word)
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        real, kind, lanes = _vector(context, signature.args[1])
-        pointer = real.as_pointer()
-        name = f"jitgrad_tile_across_{signature.args[1].dtype}"
-        function, is_new = _function(builder, name, [_I64, pointer, _I64, _I64, pointer, _I64, pointer, _I64])
-        if is_new:
-            _write_tile(function, lanes, 1, kind, BYTES // lanes, True)
-        builder.call(function, arguments)
-        return context.get_dummy_value()
-
-    return signature, generate
+tile_across = _tile_maker(0, 1, True)
 
 
 def _turned(builder: Any, rows: list[Any], kind: Any) -> list[Any]:
