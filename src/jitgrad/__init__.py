@@ -7,7 +7,6 @@
 tensor(6.)
 """
 
-import sys
 from math import e as e, inf as inf, nan as nan, pi as pi
 from typing import TYPE_CHECKING, Any
 
@@ -43,7 +42,7 @@ from ._core.dtypes import (  # noqa: F401  (three go by names that Python has to
     short as short,
     uint8 as uint8,
 )
-from ._core.late import LateModule as _LateModule, late_attribute as _late_attribute
+from ._core.late import LateModule as _LateModule, late_attribute as _late_attribute, late_dir as _late_dir
 from ._core.shapes import (
     Size as Size,
 )
@@ -883,4 +882,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*sys.modules[__name__].__dict__, *_LATE, *_LATE_NAMES})
+    return _late_dir(__name__, _LATE_NAMES, _LATE)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import sys
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 
@@ -45,3 +45,13 @@ def late_attribute(module: str, name: str, homes: Mapping[str, str], submodules:
         raise AttributeError(f"module '{module}' has no attribute '{name}'")
     value = namespace[name] = importlib.import_module(f".{homes[name]}", package).__dict__[name]
     return value
+
+
+def late_dir(module: str, names: Iterable[str], submodules: Iterable[str] = ()) -> list[str]:
+    """What the `__dir__` of `module` gives: the names it has and those that come later.
+
+    >>> import jitgrad.autograd
+    >>> "Function" in late_dir("jitgrad.autograd", ["Function"])
+    True
+    """
+    return sorted({*sys.modules[module].__dict__, *names, *submodules})

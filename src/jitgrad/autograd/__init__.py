@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
-from .._core.late import late_attribute as _late_attribute
+from .._core.late import late_attribute as _late_attribute, late_dir as _late_dir
 from .._tensor.backward import backward, grad
 from .._tensor.saved import SavedTensor
 from . import grad_mode
@@ -64,3 +64,7 @@ _LATE_NAMES = {"Function": "function", "NestedIOFunction": "function", "_profile
 def __getattr__(name: str) -> Any:
     """Import a submodule, or the home of a name, at its first use."""
     return _late_attribute(__name__, name, _LATE_NAMES, _LATE)
+
+
+def __dir__() -> list[str]:
+    return _late_dir(__name__, _LATE_NAMES, _LATE)

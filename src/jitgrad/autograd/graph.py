@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import sys
 import threading
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from .._core.hooks import RemovableHandle
-from .._core.late import late_attribute
+from .._core.late import late_attribute, late_dir
 from .._engine import modes, node as nodes
 from .._engine.node import target
 from .._tensor.base import TensorBase
@@ -61,7 +60,7 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*sys.modules[__name__].__dict__, *_LATE})
+    return late_dir(__name__, _LATE)
 
 
 def increment_version(tensor: Any) -> None:

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
-from .._core.late import late_attribute as _late_attribute
+from .._core.late import late_attribute as _late_attribute, late_dir as _late_dir
 from . import lr_scheduler
 from .adagrad import Adagrad
 from .adam import Adam, AdamW
@@ -37,3 +37,7 @@ _LATE_NAMES = dict.fromkeys(("ASGD", "Adadelta", "Adamax", "NAdam", "RAdam", "Rp
 def __getattr__(name: str) -> Any:
     """Load the rarer optimizers at their first use."""
     return _late_attribute(__name__, name, _LATE_NAMES, ("swa_utils",))
+
+
+def __dir__() -> list[str]:
+    return _late_dir(__name__, _LATE_NAMES, ("swa_utils",))
