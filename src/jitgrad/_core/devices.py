@@ -246,7 +246,12 @@ def blank_like(array: Array, dtype: np.dtype[Any], order: Any = None, new: Calla
         return blank(array.shape, dtype, order, new)
     if array.flags.c_contiguous:
         return new(array.shape, dtype)
-    return in_order(array.shape, dtype, memory_order(array.shape, array.strides), new)
+    if 0 in array.strides:  # NumPy takes an expanded axis for the innermost
+        return in_order(array.shape, dtype, memory_order(array.shape, array.strides), new)
+    made = np.empty_like(array, dtype, "K", False)
+    if new is not np.empty:
+        made.fill(new is np.ones)
+    return made
 
 
 def format_of(array: Array) -> Any:
@@ -259,8 +264,10 @@ def format_of(array: Array) -> Any:
 
 def duplicate(array: Array, dtype: np.dtype[Any], order: Any = preserve_format) -> Array:
     """A copy of an array in a dtype and an order of the axes."""
-    if order is contiguous_format or (array.flags.c_contiguous and order not in CHANNELS_LAST):
-        return array.astype(dtype, order="C")
+    if order is contiguous_format:
+        return array.astype(dtype, "C")
+    if order is preserve_format and (0 not in array.strides or array.flags.c_contiguous):
+        return array.astype(dtype, "K")
     made = blank_like(array, dtype, order)
     made[...] = array
     return made

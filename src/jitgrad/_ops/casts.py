@@ -56,7 +56,7 @@ def _(grad: Array, like: Meta) -> Array:
 
 @linear(node="CloneBackward0", name="_clone")
 def clone_op(input: Array, order: Any = preserve_format) -> Array:
-    return duplicate(input, input.dtype, order)
+    return input.copy() if order is preserve_format and input.flags.c_contiguous else duplicate(input, input.dtype, order)
 
 
 @clone_op.adjoint
@@ -92,7 +92,7 @@ def convert(input: Tensor, kind: Dtype, copy: bool = False, order: Any = None) -
     """The tensor itself if it has that dtype and order in memory and no copy is asked for, else a copy; None keeps the order."""
     if kind is input.meta.kind and not copy and (order is None or order is preserve_format or lies_in(input, order)):
         return input
-    return to_copy_op(input, kind) if order is None else to_copy_op(input, kind, order)
+    return to_copy_op(input, kind, preserve_format if order is None else order)
 
 
 def lies_in(input: Tensor, order: Any) -> bool:
@@ -208,7 +208,7 @@ def type_as(input: Tensor, other: Tensor) -> Tensor:
 def clone(input: Tensor, *, memory_format: Any = None) -> Tensor:
     """A copy, whose axes lie in memory as the tensor's do unless another order is asked for; gradients flow through it."""
     if memory_format is None:
-        return clone_op(input)
+        return clone_op(input, preserve_format)
     check_memory_format("clone", memory_format, input.ndim)
     return clone_op(input, memory_format)
 

@@ -182,9 +182,12 @@ def view(input: Tensor, *shape: Any, **named: Any) -> Tensor:
     kind = named.pop("dtype", shape[0] if len(shape) == 1 else None)
     if hasattr(kind, "numpy") and hasattr(kind, "itemsize"):
         return view_dtype(input, kind)
-    if isinstance(shape[0] if shape else named.get("size"), (str, float, type(None))):
-        raise combination_error("view", shape, named, " * (torch.dtype dtype)\n * (tuple of ints size)\n")
-    size = infer_size(given("view", "size", shape, named), input.meta.numel)
+    try:
+        size = infer_size(given("view", "size", shape, named), input.meta.numel)
+    except TypeError:
+        if isinstance(shape[0] if shape else named.get("size"), (str, float, type(None))):
+            raise combination_error("view", shape, named, " * (torch.dtype dtype)\n * (tuple of ints size)\n") from None
+        raise
     if not input.array.flags.c_contiguous and fits(input, size) is None:
         raise RuntimeError(VIEW_ERROR)
     return view_op(input, size)
