@@ -23,6 +23,8 @@ REFUSED = {
     "a shape of floats": (lambda t: t.unravel_index(t.tensor([1]), (1, 2.0)), TypeError, "expected 'shape' sequence to only contain ints, but got"),
     "a tensor as shape": (lambda t: t.unravel_index(t.tensor([1]), t.tensor([2])), TypeError, "expected 'shape' to be int or sequence of ints, but"),
     "a negative shape": (lambda t: t.unravel_index(t.tensor([1]), (2, -3)), ValueError, r"'shape' cannot have negative values, but got \(2, -3\)"),
+    "atleast of a number": (lambda t: t.atleast_1d(1), TypeError, r"atleast_1d\(\) received an invalid combination of arguments - got \(int\)"),
+    "any into floats": (lambda t: t.any(t.ones(2), 0, out=t.ones(())), RuntimeError, "any only supports bool tensor for result, got: Float"),
     "no index": (lambda t: t.ops.aten.index(t.ones(2), []), IndexError, "at least one index must be provided"),
 }  # fmt: skip
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
+from .._core.errors import combination_error
 from .._core.shapes import Size, broadcast_shapes as common_shape
 from .kinds import Tensor, composite
 
@@ -76,19 +77,20 @@ def meshgrid(*tensors: Any, indexing: str | None = None) -> Any:
 @composite(method=False)
 def atleast_1d(*tensors: Any) -> Any:
     """Each tensor, with one axis if it has none; a tuple if several are given."""
-    return each(tensors, lambda x: x if x.ndim else x.reshape(1))
+    return each("atleast_1d", tensors, lambda x: x if x.ndim else x.reshape(1))
 
 
 @composite(method=False)
 def atleast_2d(*tensors: Any) -> Any:
     """Each tensor, with two axes if it has fewer (new ones in front); a tuple if several are given."""
-    return each(tensors, lambda x: x if x.ndim > 1 else x.unsqueeze(0) if x.ndim else x.reshape(1, 1))
+    return each("atleast_2d", tensors, lambda x: x if x.ndim > 1 else x.unsqueeze(0) if x.ndim else x.reshape(1, 1))
 
 
 @composite(method=False)
 def atleast_3d(*tensors: Any) -> Any:
     """Each tensor, with three axes if it has fewer; a tuple if several are given."""
     return each(
+        "atleast_3d",
         tensors,
         lambda x: (
             x
@@ -102,10 +104,11 @@ def atleast_3d(*tensors: Any) -> Any:
     )
 
 
-def each(tensors: tuple[Any, ...], change: Any) -> Any:
-    """A function of one tensor, on one or several."""
-    if len(tensors) == 1:
-        if not isinstance(tensors[0], (tuple, list)):
-            return change(tensors[0])
-        tensors = tuple(tensors[0])
-    return tuple(change(x) for x in tensors)
+def each(function: str, tensors: tuple[Any, ...], change: Any) -> Any:
+    """A function of one tensor, on one or several. TypeError for what is none."""
+    several = len(tensors) != 1 or isinstance(tensors[0], (tuple, list))
+    given = tuple(tensors[0]) if several and len(tensors) == 1 else tensors
+    for x in given:
+        if not hasattr(x, "meta"):
+            raise combination_error(function, tensors, {}, " * (Tensor input)\n * (tuple of Tensors tensors)\n")
+    return tuple(change(x) for x in given) if several else change(given[0])

@@ -77,6 +77,8 @@ def check_kind(name: str, have: dtype, given: dtype) -> None:
     if name in _BY_FUNCTION:
         names = {"F": have.scalar_name, "G": given.scalar_name, "f": C_NAMES[have], "g": C_NAMES[given], "name": name}
         raise RuntimeError(_BY_FUNCTION[name].format(**names))
+    if name in ("all", "any") and given.name != "uint8":
+        raise RuntimeError(f"{name} only supports bool tensor for result, got: {given.scalar_name}")
     if can_cast(have, given):
         return
     if name in _JOINING:
