@@ -153,3 +153,13 @@ def test_hooks_come_in_torchs_order():
     seen = [hooked(jitgrad, seed) for seed in range(120)]
     assert seen == [hooked(torch, seed) for seed in range(120)]
     assert sum(map(len, seen)) > 400
+
+
+def test_a_gradient_without_axes_is_an_array():
+    """NumPy makes a number of an array without axes; the sum of gradients, a kernel, would read it as an array."""
+    x = jitgrad.tensor(3.0, requires_grad=True)
+    first = jitgrad.tensor([0])
+    for op in (lambda t: t.flip(0), lambda t: t.roll(0), lambda t: t.cumsum(0), lambda t: t.sort(0)[0], lambda t: t.index_select(0, first)):
+        y = x * 2
+        (op(y) * 3 + op(y) * 5 + y).sum().backward()
+    assert x.grad.item() == 90.0

@@ -427,3 +427,63 @@ def test_recorded_copy(lib):
         x.copy_(y)
     with pytest.raises(RuntimeError, match="output of a function that returns multiple views"):
         base.unbind()[0].copy_(y[0])
+
+
+# ---------------------------------------------------------------- found by programs of random steps
+def test_another_shape_without_recording_renews_the_history_of_a_view(lib):
+    weights = lib.tensor([[1.0, 10.0], [100.0, 1000.0], [1e4, 1e5]])
+    x = lib.ones(2, 3, requires_grad=True)
+    v = (x * 1).view_as(x)
+    with lib.no_grad():
+        v.t_()
+    assert type(v.grad_fn).__name__ == "AsStridedBackward0"
+    (v * weights).sum().backward()
+    assert x.grad.tolist() == weights.t().tolist()
+
+
+def test_other_memory_has_no_derivative(lib):
+    x, y = lib.zeros(3), lib.ones(2, requires_grad=True)
+    x.set_(y)
+    assert type(x.grad_fn).__name__ == "NotImplemented"
+    assert x.grad_fn.next_functions[0] == (None, 0)
+    assert x.grad_fn.next_functions[1][0].variable is y
+    with pytest.raises(RuntimeError, match="derivative for set_ is not implemented"):
+        x.sum().backward()
+    z = lib.zeros(3, requires_grad=True) * 1
+    z.set_(lib.ones(2))
+    with pytest.raises(RuntimeError, match="derivative for set_ is not implemented"):
+        z.sum().backward()
+    with lib.no_grad():
+        assert lib.zeros(3).set_(y).grad_fn is None
+    assert lib.zeros(3).set_(lib.ones(2)).grad_fn is None
+
+
+LEAF_FIRST = {
+    "masked_fill_ of a vector": lambda lib, x: x.masked_fill_(x > 0, lib.ones(2)),
+    "masked_fill_ by numbers": lambda lib, x: x.masked_fill_(lib.ones(3), 1.0),
+    "fill_ of a vector": lambda lib, x: x.fill_(lib.ones(2)),
+    "clamp_ without bounds": lambda lib, x: x.clamp_(),
+    "add_ of another shape": lambda lib, x: x.add_(lib.ones(7)),
+}
+
+
+@pytest.mark.parametrize("case", LEAF_FIRST)
+def test_a_leaf_is_refused_before_the_arguments(lib, case):
+    with pytest.raises(RuntimeError, match="a leaf Variable that requires grad is being used in an in-place operation"):
+        LEAF_FIRST[case](lib, lib.ones(3, requires_grad=True))
+
+
+def test_a_view_without_history_is_not_resized(lib):
+    x = lib.ones(3, requires_grad=True)
+    with lib.no_grad():
+        part = x[:2]
+    with pytest.raises(RuntimeError, match="cannot resize variables that require grad"):
+        part.resize_(1)
+
+
+def test_words_of_index_add(lib):
+    x, first = lib.zeros(2, 2), lib.tensor([0])
+    with pytest.raises(RuntimeError, match=r"index_add_\(\): Number of indices \(1\) should be equal to source.size\(dim\): \(3\), for dim: 0"):
+        x.index_add_(0, first, lib.ones(3, 3))
+    with pytest.raises(RuntimeError, match="source tensor shape must match self tensor shape, excluding the specified dimension"):
+        x.index_add_(0, first, lib.ones(1, 3))

@@ -260,15 +260,15 @@ def index_add(input: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: 
             f"index_add_(): self ({input.meta.kind.scalar_name}) and source ({source.meta.kind.scalar_name}) must have the same scalar type"
         )
     count = source.shape[at] if source.ndim > at else 1
+    if index.meta.numel != count:
+        raise RuntimeError(
+            f"index_add_(): Number of indices ({index.meta.numel}) should be equal to source.size(dim): ({count}), for dim: {at}"
+        )
     if source.ndim != input.ndim or any(
         a != b for k, (a, b) in enumerate(zip(input.shape, source.shape, strict=True)) if k != at
     ):
         raise RuntimeError("source tensor shape must match self tensor shape, excluding the specified dimension. Got self.shape = "
                            f"{bracketed(input.shape)} source.shape = {bracketed(source.shape)}")  # fmt: skip
-    if index.meta.numel != count:
-        raise RuntimeError(
-            f"index_add_(): Number of indices ({index.meta.numel}) should be equal to source.size(dim): ({count}), for dim: {at}"
-        )
     if isinstance(alpha, float) and not input.meta.kind.is_floating_point:
         raise RuntimeError("For integral input tensors, argument alpha must not be a floating point number.")
     index, at = vector_index("index_add", input, dim, index, RuntimeError)

@@ -120,8 +120,11 @@ def inplace(function: Function, name: str, tensor: Any, args: tuple[Any, ...], n
         op: Any = function
         if write_into(op, (tensor, *args), tuple([named[key] for key in op.statics])):
             return tensor
-    elif function in ONE_OP and write_into(*ONE_OP[function](tensor, *args, **named)):
-        return tensor
+    elif function in ONE_OP:
+        if tensor.fn is not None:
+            check_writable(tensor, name)  # a leaf is refused before the arguments are looked at
+        if write_into(*ONE_OP[function](tensor, *args, **named)):
+            return tensor
     check_writable(tensor, name)
     others = [x for x in (*args, *named.values()) if isinstance(x, TensorBase)]
     for other in others:
@@ -231,12 +234,13 @@ def inplace_view(function: Function, name: str, tensor: Any, args: tuple[Any, ..
     if modes.SPECIAL and modes.LOCAL.level is not None:
         modes.LOCAL.level.became(tensor, result)
     tensor.array = result.array
+    unrecorded = result.fn is None and tensor.fn is not None
     if result.fn is not None:
         tensor.fn = renamed(result.fn)
     settle(tensor)
     tensor._bump()
-    if tensor.rare is not None and tensor.rare.base is not None:
-        tensor.rare.seen = tensor.vc.count
+    if tensor.rare is not None and tensor.rare.base is not None and not (unrecorded and tensor.rare.creation is None):
+        tensor.rare.seen = tensor.vc.count  # else the history is that of another shape, and made anew
     return tensor
 
 

@@ -15,12 +15,13 @@ from .._ops.views import memory_of, window
 from .base import TensorBase, renew_leaf, settle
 from .inplace import check_writable
 from .storage import Storage, UntypedStorage
+from .views import edge_of
 from .writes import WriteMethods
 
 if TYPE_CHECKING:
-    from . import replay
+    from . import refusals, replay
 else:
-    replay = LateModule("jitgrad._tensor.replay")
+    refusals, replay = LateModule("jitgrad._tensor.refusals"), LateModule("jitgrad._tensor.replay")
 
 Tensor = Any
 Array = np.ndarray[Any, Any]
@@ -136,13 +137,14 @@ class MemoryMethods(WriteMethods):
         """Let the tensor lie in other memory: that of a tensor, or a window of a storage; nothing is copied.
 
         source: a tensor of the same dtype or a storage; None for no elements. size, stride: of the window, by default all of it.
-        RuntimeError where writing is refused, for another dtype, or for places outside of the storage.
+        RuntimeError where writing is refused, for another dtype, or for places outside of the storage; at the backward where gradients are taken.
         """
         check_writable(self, "set_")
         observed = modes.tracer()
         if observed is not None:
             observed.observed(self, "set_()")
         kind = self.meta.kind
+        edges = (edge_of(self), edge_of(source) if isinstance(source, TensorBase) else None)
         if isinstance(source, TensorBase):
             if source.meta.kind is not kind:
                 raise RuntimeError(
@@ -160,6 +162,8 @@ class MemoryMethods(WriteMethods):
         settle(self)
         self._bump()
         renew_leaf(self)
+        if edges != (None, None) and modes.grad_enabled() and kind.is_floating_point and not self._is_view():
+            refusals.not_implemented(self, edges, "set_")
         return self
 
     def _window(self, memory: Array, start: int, size: Any, stride: Any) -> np.ndarray[Any, Any]:

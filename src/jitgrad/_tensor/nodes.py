@@ -26,6 +26,7 @@ from .base import own_rare, wrap
 from .fields import Fields, TBackward0
 from .saved import Packed, PackedValues, torch_name, unpacked
 
+ndarray = np.ndarray
 Array = np.ndarray[Any, Any]
 RESULT = "result"
 SELF: Final = object()  # in `_counters`: the node's own result (the node itself would be a circle)
@@ -190,7 +191,9 @@ class Recorded(Fields, Node):
                 continue
             meta = edge.meta
             fits = part.shape == meta.shape and part.dtype is meta.dtype and part.base is None and part.flags.c_contiguous
-            done.append(part if fits else fit_array(part, meta, self, len(done)))
+            if not fits or type(part) is not ndarray:  # NumPy makes a number of an array without axes, and a kernel would read it as an array
+                part = fit_array(np.asarray(part), meta, self, len(done))
+            done.append(part)
         return self.called_after(done) if packed and self.rare is not None else done
 
     def called_after(self, done: list[Any]) -> list[Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 from .._engine import versions
 from .._engine.node import Node, next_number
@@ -20,7 +20,7 @@ class Error(Node):
     text: str
 
     def name(self) -> str:
-        return "torch::autograd::Error"
+        return f"torch::autograd::{type(self).__name__}"
 
     def edges(self) -> tuple[Node | None, ...]:
         return self._edges
@@ -39,10 +39,19 @@ class Error(Node):
         return self.apply(None, keep)
 
 
-def refusing(tensor: Any, edges: tuple[Node | None, ...], text: str, given: Sequence[Any] | None) -> Any:
+NOT_IMPLEMENTED: Final[Any] = type("NotImplemented", (Error,), {"__slots__": (), "__module__": __name__})
+
+
+def not_implemented(tensor: Any, edges: tuple[Node | None, ...], name: str) -> None:
+    """Let a write that has no derivative be the tensor's history."""
+    tensor.fn = refusing(tensor, edges, f"derivative for {name} is not implemented", None, NOT_IMPLEMENTED).fn
+    tensor.fn.vc = tensor.vc
+
+
+def refusing(tensor: Any, edges: tuple[Node | None, ...], text: str, given: Sequence[Any] | None, kind: type[Error] = Error) -> Any:
     """The same values with a history that refuses."""
     result = wrap(tensor.array)
-    node = result.fn = Error()
+    node = result.fn = kind()
     node._edges, node.given, node.text = edges, given, text
     node.meta, node.epoch, node.number = result.meta, versions.WRITES, next_number()
     node.buf = node.vc = node.rare = None

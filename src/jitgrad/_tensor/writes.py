@@ -116,7 +116,7 @@ class WriteMethods(NewMethods):
         shape = parse_shape(sizes if size is None else (size,), "resize_")
         check_sizes(shape)
         in_inference = bool(modes.SPECIAL) and modes.LOCAL.inference
-        if self.fn is not None and not in_inference:
+        if self.requires_grad and not in_inference:
             raise RuntimeError("cannot resize variables that require grad")
         if has_tangent(self):
             raise RuntimeError("cannot resize variables that has a forward grad")
