@@ -279,3 +279,8 @@ def test_hooks_are_callables(lib, good):
     assert str(raised.value).endswith(", ".join(map(repr, hooks)))
     (x * x).backward()
     assert x.grad.tolist() == [4.0]
+
+
+def test_increment_version_of_something_else(lib):
+    with pytest.raises(RuntimeError, match=r"increment_version expect a Iterable\[Tensor\] as input"):
+        lib.autograd.graph.increment_version(3)

@@ -287,3 +287,23 @@ def test_tensordot_and_its_like(lib):
         lib.tensordot(a, b, dims=([0], [0]))
     same(lib.inner(lib.tensor([[1.0, 2.0]]), lib.tensor([3.0, 4.0])), [11.0])
     same(lib.kron(lib.tensor([1.0, 2.0]), lib.tensor([[1.0], [3.0]])), [[1.0, 2.0], [3.0, 6.0]])
+
+
+CONTRACTIONS = {
+    "row by matrix": (lambda lib, x, m: x @ m, "SqueezeBackward4"),
+    "einsum of two": (lambda lib, x, m: lib.einsum("i,ij->j", x, m), "ViewBackward0"),
+    "einsum of rows": (lambda lib, x, m: lib.einsum("ij->j", m), "SumBackward1"),
+    "einsum to a number": (lambda lib, x, m: lib.einsum("ij,ij->", m, m), "ViewBackward0"),
+    "einsum of one to a number": (lambda lib, x, m: lib.einsum("ii->", m), "SumBackward1"),
+    "einsum without sum": (lambda lib, x, m: lib.einsum("i,j->ij", x, x), "MulBackward0"),
+}
+
+
+@pytest.mark.parametrize("name", CONTRACTIONS)
+def test_nodes_of_contractions(lib, name):
+    call, node = CONTRACTIONS[name]
+    x = lib.tensor([1.0, 2.0], requires_grad=True)
+    y = call(lib, x, lib.tensor([[1.0, 2.0], [3.0, 5.0]], requires_grad=True))
+    assert y.grad_fn.name() == node
+    assert y._is_view() == (node == "ViewBackward0")
+    y.sum().backward()

@@ -193,10 +193,9 @@ def einsum(equation: Any, *operands: Any) -> Tensor:
         later = arranged[k:]
         now = [axis for axis in summed if all(other.meta.shape[axis] == 1 for other in later)]
         result = contracted(result, x, now)
-    left = [axis for axis in summed if result.meta.shape[axis] != 1]
-    if left:
-        result = result.sum(left, keepdim=True)
-    return result.squeeze(tuple(summed)) if summed else result
+    if any(result.meta.shape[axis] != 1 for axis in summed):
+        return result.sum(summed)
+    return result.view(result.meta.shape[: plan.kept]) if summed else result
 
 
 # ---------------------------------------------------------------- tensordot and its like

@@ -236,7 +236,7 @@ def matmul(input: Tensor, other: Tensor) -> Tensor:
     if len(a) == 2 and len(b) == 1:
         return input.mv(other)
     if len(a) == 1 and len(b) == 2:
-        return input.unsqueeze(0).mm(other).squeeze(0)
+        return input.unsqueeze(0).mm(other).squeeze_(0)
     return _stacked(input, other)
 
 

@@ -6,7 +6,7 @@ import contextlib
 import functools
 import threading
 import weakref
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from .._core.hooks import RemovableHandle
@@ -66,6 +66,8 @@ def __dir__() -> list[str]:
 def increment_version(tensor: Any) -> None:
     """Count a write to a tensor, or to each of several, that the library did not see. Inference tensors have no count."""
     one = isinstance(tensor, TensorBase)
+    if not one and not isinstance(tensor, Iterable):
+        raise RuntimeError("increment_version expect a Iterable[Tensor] as input")
     for x in (tensor,) if one else tensor:
         if not x.is_inference():
             x._bump()
