@@ -124,3 +124,23 @@ def test_gradients_through_copies(lib):
     image = lib.ones(1, 2, 2, 2, requires_grad=True)
     (image.contiguous(memory_format=lib.channels_last) * 3).sum().backward()
     assert image.grad.flatten().tolist() == [3.0] * 8
+
+
+def test_formats_of_casts_and_modules(lib):
+    x = lib.rand(2, 3, 4, 5)
+    order = lib.channels_last
+    for made in (x.float(memory_format=order), x.double(memory_format=order), x.half(memory_format=order), x.cpu(memory_format=order)):
+        assert made.stride() == (60, 1, 15, 3)
+    assert x.long(memory_format=lib.preserve_format).stride() == x.stride()
+    assert x.float(memory_format=lib.contiguous_format) is x
+    with pytest.raises(RuntimeError, match="required rank 4 tensor to use channels_last format"):
+        lib.ones(2).double(memory_format=order)
+    layers = lib.nn.Sequential(lib.nn.Conv2d(3, 4, 2), lib.nn.Flatten(), lib.nn.Linear(48, 2))
+    before = layers(x)
+    assert layers.to(memory_format=order) is layers
+    assert layers[0].weight.stride() == (12, 1, 6, 3)
+    assert layers[2].weight.is_contiguous()
+    assert lib.allclose(layers(x.contiguous(memory_format=order)), before, atol=1e-5)
+    layers.to(lib.float64, memory_format=lib.contiguous_format)
+    assert layers[0].weight.dtype == lib.float64
+    assert layers[0].weight.is_contiguous()

@@ -90,6 +90,8 @@ def as_dtype(function: str, kind: Any) -> Dtype:
 
 def convert(input: Tensor, kind: Dtype, copy: bool = False, order: Any = None) -> Tensor:
     """The tensor itself if it has that dtype and order in memory and no copy is asked for, else a copy; None keeps the order."""
+    if order is not None:
+        check_memory_format("to", order, input.ndim)
     if kind is input.meta.kind and not copy and (order is None or order is preserve_format or lies_in(input, order)):
         return input
     return to_copy_op(input, kind, preserve_format if order is None else order)
@@ -123,7 +125,6 @@ def to(input: Tensor, *args: Any, **named: Any) -> Tensor:
         elif argument is not None and not isinstance(argument, bool):
             device = argument
     check_device(device, "to")
-    check_memory_format("to", memory_format, input.ndim)
     if other is not None:
         kind = other.meta.kind
     if kind is None and device is None and not copy and args and args[0] is None:
@@ -132,57 +133,57 @@ def to(input: Tensor, *args: Any, **named: Any) -> Tensor:
 
 
 @composite(public=False)
-def double(input: Tensor) -> Tensor:
+def double(input: Tensor, memory_format: Any = None) -> Tensor:
     """In float64."""
-    return convert(input, float64)
+    return convert(input, float64, order=memory_format)
 
 
 @composite(public=False)
-def float_(input: Tensor) -> Tensor:
+def float_(input: Tensor, memory_format: Any = None) -> Tensor:
     """In float32."""
-    return convert(input, float32)
+    return convert(input, float32, order=memory_format)
 
 
 @composite(public=False)
-def half(input: Tensor) -> Tensor:
+def half(input: Tensor, memory_format: Any = None) -> Tensor:
     """In float16."""
-    return convert(input, float16)
+    return convert(input, float16, order=memory_format)
 
 
 @composite(public=False)
-def long(input: Tensor) -> Tensor:
+def long(input: Tensor, memory_format: Any = None) -> Tensor:
     """In int64."""
-    return convert(input, int64)
+    return convert(input, int64, order=memory_format)
 
 
 @composite(public=False)
-def int_(input: Tensor) -> Tensor:
+def int_(input: Tensor, memory_format: Any = None) -> Tensor:
     """In int32."""
-    return convert(input, int32)
+    return convert(input, int32, order=memory_format)
 
 
 @composite(public=False)
-def short(input: Tensor) -> Tensor:
+def short(input: Tensor, memory_format: Any = None) -> Tensor:
     """In int16."""
-    return convert(input, int16)
+    return convert(input, int16, order=memory_format)
 
 
 @composite(public=False)
-def char(input: Tensor) -> Tensor:
+def char(input: Tensor, memory_format: Any = None) -> Tensor:
     """In int8."""
-    return convert(input, int8)
+    return convert(input, int8, order=memory_format)
 
 
 @composite(public=False)
-def byte(input: Tensor) -> Tensor:
+def byte(input: Tensor, memory_format: Any = None) -> Tensor:
     """In uint8."""
-    return convert(input, uint8)
+    return convert(input, uint8, order=memory_format)
 
 
 @composite(public=False)
-def bool_(input: Tensor) -> Tensor:
+def bool_(input: Tensor, memory_format: Any = None) -> Tensor:
     """In bool: whether each element is not zero."""
-    return convert(input, boolean)
+    return convert(input, boolean, order=memory_format)
 
 
 @composite(public=False)

@@ -831,17 +831,17 @@ class Tensor(TensorMethods, public=True):
             check_operands("bmm", ("mat2", mat2, 1))
             raise
 
-    def bool(self) -> Tensor:
+    def bool(self, memory_format: Any = None) -> Tensor:
         """In bool: whether each element is not zero."""
-        return ops_casts.bool_(self)
+        return ops_casts.bool_(self, memory_format)
 
     def broadcast_to(self, *size: Any, **named: Any) -> Tensor:
         """`input.expand(size)`."""
         return ops_broadcasting.broadcast_to(self, *size, **named)
 
-    def byte(self) -> Tensor:
+    def byte(self, memory_format: Any = None) -> Tensor:
         """In uint8."""
-        return ops_casts.byte(self)
+        return ops_casts.byte(self, memory_format)
 
     def cauchy_(self, median: builtins.float = 0.0, sigma: builtins.float = 1.0, *, generator: Any = None) -> Tensor:
         """In-place `cauchy`."""
@@ -880,9 +880,9 @@ class Tensor(TensorMethods, public=True):
             return self
         return inplace(ops_rounding.ceil, "ceil_", self, (), {})
 
-    def char(self) -> Tensor:
+    def char(self, memory_format: Any = None) -> Tensor:
         """In int8."""
-        return ops_casts.char(self)
+        return ops_casts.char(self, memory_format)
 
     def cholesky(self, upper: builtins.bool = False) -> Tensor:
         """`linalg.cholesky`."""
@@ -1258,9 +1258,9 @@ class Tensor(TensorMethods, public=True):
             check_operands("dot", ("tensor", tensor, 1))
             raise
 
-    def double(self) -> Tensor:
+    def double(self, memory_format: Any = None) -> Tensor:
         """In float64."""
-        return ops_casts.double(self)
+        return ops_casts.double(self, memory_format)
 
     def dsplit(self, *indices_or_sections: Any, **named: Any) -> Any:
         """`tensor_split` along the third axis."""
@@ -1502,9 +1502,9 @@ class Tensor(TensorMethods, public=True):
         """A copy with the first axis reversed."""
         return ops_rearranging.flipud(self)
 
-    def float(self) -> Tensor:
+    def float(self, memory_format: Any = None) -> Tensor:
         """In float32."""
-        return ops_casts.float_(self)
+        return ops_casts.float_(self, memory_format)
 
     def float_power(self, exponent: Any) -> Tensor:
         """input to the power of exponent, computed in float64."""
@@ -1780,9 +1780,9 @@ class Tensor(TensorMethods, public=True):
 
     greater_ = gt_
 
-    def half(self) -> Tensor:
+    def half(self, memory_format: Any = None) -> Tensor:
         """In float16."""
-        return ops_casts.half(self)
+        return ops_casts.half(self, memory_format)
 
     def hardshrink(self, lambd: builtins.float = 0.5) -> Tensor:
         """Each element, but 0 within [-lambd, lambd]."""
@@ -1923,9 +1923,9 @@ class Tensor(TensorMethods, public=True):
             check_operands("inner", ("other", other, 1))
             raise
 
-    def int(self) -> Tensor:
+    def int(self, memory_format: Any = None) -> Tensor:
         """In int32."""
-        return ops_casts.int_(self)
+        return ops_casts.int_(self, memory_format)
 
     def inverse(self) -> Tensor:
         """`linalg.inv`."""
@@ -2298,9 +2298,9 @@ class Tensor(TensorMethods, public=True):
         """Logarithm of the sum of exponentials along `dim` (an int or several), without overflow; of nothing -inf."""
         return ops_statistics.logsumexp(self, dim if axis is None else axis, keepdim or keepdims)
 
-    def long(self) -> Tensor:
+    def long(self, memory_format: Any = None) -> Tensor:
         """In int64."""
-        return ops_casts.long(self)
+        return ops_casts.long(self, memory_format)
 
     def __lt__(self, other: Any) -> Any:
         """Whether input < other; shapes broadcast."""
@@ -3156,9 +3156,9 @@ class Tensor(TensorMethods, public=True):
             return self
         return inplace(ops_arithmetic.sgn, "sgn_", self, (), {})
 
-    def short(self) -> Tensor:
+    def short(self, memory_format: Any = None) -> Tensor:
         """In int16."""
-        return ops_casts.short(self)
+        return ops_casts.short(self, memory_format)
 
     def sigmoid(self) -> Any:
         """1 / (1 + exp(-input)), without overflow."""

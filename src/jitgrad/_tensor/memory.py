@@ -116,9 +116,9 @@ class MemoryMethods(WriteMethods):
         """The number of the device: -1 for the CPU."""
         return -1
 
-    def cpu(self) -> Any:
-        """The tensor itself: all tensors are on the CPU."""
-        return self
+    def cpu(self, memory_format: Any = None) -> Any:
+        """The tensor itself, as all tensors are on the CPU; or a copy in the order in memory that is asked for."""
+        return self if memory_format is None else self.to(memory_format=memory_format)  # type: ignore[attr-defined]
 
     # ---- the memory itself
     def storage(self) -> Storage:

@@ -179,7 +179,7 @@ class Module(Calls, State, Tree, Members):
         return self
 
     def to(self: Self, *args: Any, **kwargs: Any) -> Self:
-        """Convert floating point parameters and buffers in place: `to(dtype)`, `to(device)`, `to(tensor)`.
+        """Convert floating point parameters and buffers in place: `to(dtype)`, `to(device)`, `to(tensor)`; `memory_format` is for images alone.
 
         The only device is the CPU. Raises TypeError for a dtype that isn't a floating point one, RuntimeError for a device of no known
         name, AssertionError for another one.
@@ -194,16 +194,19 @@ class Module(Calls, State, Tree, Members):
                 place = arg
         if place is not None and device(place).type != "cpu":
             self._apply(lambda t: t.to(place))
-        if wanted is None:
-            return self
-        if not wanted.is_floating_point:
+        if wanted is not None and not wanted.is_floating_point:
             raise TypeError(
                 f"nn.Module.to only accepts floating point or complex dtypes, but got desired dtype={wanted}"
             )
-        return self._to_dtype(wanted)
+        order = kwargs.get("memory_format")
+        return self if wanted is None and order is None else self._to_dtype(wanted, order)
 
-    def _to_dtype(self: Self, wanted: dtype) -> Self:
-        return self._apply(lambda t: t.to(wanted) if t.is_floating_point() else t)
+    def _to_dtype(self: Self, wanted: dtype | None, order: Any = None) -> Self:
+        def converted(t: Tensor) -> Tensor:
+            kind = wanted if wanted is not None and t.is_floating_point() else t.dtype
+            return t.to(kind, memory_format=order) if order is not None and t.ndim in (4, 5) else t.to(kind)
+
+        return self._apply(converted)
 
     def type(self: Self, dst_type: dtype) -> Self:
         """Convert all parameters and buffers in place, integers too."""
