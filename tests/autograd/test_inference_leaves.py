@@ -74,3 +74,14 @@ def test_resize(lib):
     assert normal.requires_grad
     with pytest.raises(RuntimeError, match=REFUSED):
         made(lib, 4).resize_(2, 2)
+
+
+def test_histories_are_left_alone(lib):
+    x = lib.ones(2, requires_grad=True)
+    y = x * 2
+    with lib.inference_mode():
+        assert y.detach_() is y
+        assert y[:1].detach_().requires_grad
+        x.detach_()
+    assert x.requires_grad
+    assert type(y.grad_fn).__name__ == "MulBackward0"

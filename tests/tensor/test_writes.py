@@ -487,3 +487,11 @@ def test_words_of_index_add(lib):
         x.index_add_(0, first, lib.ones(3, 3))
     with pytest.raises(RuntimeError, match="source tensor shape must match self tensor shape, excluding the specified dimension"):
         x.index_add_(0, first, lib.ones(1, 3))
+
+
+def test_a_leaf_is_refused_before_its_layout_and_the_indices(lib):
+    x = lib.ones(1, 3, requires_grad=True)
+    with pytest.raises(RuntimeError, match="a view of a leaf Variable that requires grad is being used in an in-place operation"):
+        x.expand(2, 3).mul_(2)
+    with pytest.raises(RuntimeError, match="a leaf Variable that requires grad is being used in an in-place operation"):
+        x.index_put_((lib.tensor([0]),), lib.ones(2, 7))

@@ -14,7 +14,7 @@ from .base import ODD, TensorBase, wrap
 from .convert import NUMBER_TYPES
 from .creation import filled
 from .index_parse import Plan, parse_index
-from .inplace import check_not_expanded, check_overlap, check_writable, inplace, overlaps
+from .inplace import check_history, check_not_expanded, check_overlap, check_writable, inplace, overlaps
 from .views import edge_of
 
 Key = tuple[np.ndarray[Any, Any] | None, ...]
@@ -200,5 +200,7 @@ def index_put(input: Any, indices: Any, values: Any, accumulate: bool = False) -
 
 def index_put_(input: Any, indices: Any, values: Any, accumulate: bool = False) -> Any:
     """In-place `index_put`."""
+    if isinstance(input, TensorBase) and modes.grad_enabled():
+        check_history(input)  # a leaf is refused before the arguments are looked at
     key = put_arguments("index_put_", input, indices, values)
     return write_by_key(input, key, values, accumulate)

@@ -40,12 +40,17 @@ def check_writable(tensor: Any, name: str) -> None:
     rare = tensor.rare
     if rare is not None:
         check_version(tensor)
-        if name not in ALL_ALIKE:
-            check_not_expanded(tensor)
+    if modes.grad_enabled():
+        check_history(tensor)
+    if rare is not None and name not in ALL_ALIKE:
+        check_not_expanded(tensor)
     if modes.SPECIAL and modes.LOCAL.before_write is not None:
         modes.LOCAL.before_write(tensor)
-    if not modes.grad_enabled():
-        return
+
+
+def check_history(tensor: Any) -> None:
+    """RuntimeError for a leaf that takes gradients, a view of one, and a view whose history can't follow a write."""
+    rare = tensor.rare
     if rare is not None and rare.base is not None and (rare.base.fn is not None or tensor.fn is not None):
         if rare.creation is not None:
             raise creation_refusal(tensor, "is being")

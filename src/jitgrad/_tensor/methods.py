@@ -197,7 +197,9 @@ class TensorMethods(MemoryMethods):
         return result
 
     def detach_(self) -> Any:
-        """Cut the tensor off its history, in place."""
+        """Cut the tensor off its history, in place. Does nothing in inference mode, which leaves histories alone."""
+        if modes.SPECIAL and modes.LOCAL.inference:
+            return self
         if self.rare is not None and self.rare.base is not None:
             raise RuntimeError("Can't detach views in-place. Use detach() instead. If you are using DistributedDataParallel (DDP) for training, and "
                                "gradient_as_bucket_view is set as True, gradients are views of DDP buckets, and hence detach_() cannot be called on "
