@@ -10,7 +10,7 @@ __all__ = ["lib"]
 CASES = {
     "adadelta": ("Adadelta", {}),
     "adadelta, all options": ("Adadelta", {"lr": 0.5, "rho": 0.8, "weight_decay": 0.1, "maximize": True}),
-    "adamax": ("Adamax", {"lr": 0.1, "weight_decay": 0.1}),
+    "adamax": ("Adamax", {"lr": 0.1, "weight_decay": 0.07}),  # with 0.1 a gradient would be nothing but rounding
     "nadam": ("NAdam", {"lr": 0.1, "weight_decay": 0.1, "maximize": True}),
     "nadam, decoupled": ("NAdam", {"lr": 0.1, "weight_decay": 0.1, "decoupled_weight_decay": True}),
     "radam": ("RAdam", {"lr": 0.1, "weight_decay": 0.1}),
