@@ -713,6 +713,7 @@ _LATE = (
     "linalg",
     "nn",
     "optim",
+    "profiler",
     "random",
     "serialization",
     "special",

@@ -1,13 +1,18 @@
-"""`autograd.profiler`: which ops and nodes ran in a block."""
+"""`autograd.profiler`: which ops and nodes ran in a block.
+
+All but the last tests hold for torch, too; they don't run with it, whose profiler now and then ends a process that numba is in.
+"""
 
 import json
 import threading
 
 import pytest
 
-from tests.libraries import lib
 
-__all__ = ["lib"]
+@pytest.fixture
+def lib():
+    """The package under test."""
+    return pytest.importorskip("jitgrad")
 
 
 def names(profile):
@@ -118,8 +123,7 @@ def test_a_trace_for_the_browser(lib, tmp_path):
     assert any(event.get("name") == "aten::cos" for event in events)
 
 
-def test_errors_threads_and_other_modes():
-    lib = pytest.importorskip("jitgrad")
+def test_errors_threads_and_other_modes(lib):
     profiler = lib.autograd.profiler
     seen = []
     with profiler.profile() as prof:
@@ -141,3 +145,49 @@ def test_errors_threads_and_other_modes():
         lib.utils.checkpoint.checkpoint(lambda t: t.exp() * 2, x, use_reentrant=False).sum().backward()
     assert names(prof).count("aten::exp") == 2
     assert x.grad.tolist() == pytest.approx([2 * 2.718281828] * 2)
+
+
+# ---------------------------------------------------------------- under the names of today
+def test_events_of_a_block(lib):
+    profiler = lib.profiler
+    with profiler.profile(activities=[profiler.ProfilerActivity.CPU], record_shapes=True) as prof:
+        with profiler.record_function("mine"):
+            lib.ones(3).exp()
+        lib.ones(3).exp()
+    found = [event.name for event in prof.events()]
+    assert (found.count("aten::exp"), found.count("mine")) == (2, 1)
+    assert {row.key: row.count for row in prof.key_averages()}["aten::exp"] == 2
+    assert "Self CPU time total" in prof.key_averages().table(sort_by="cpu_time_total", row_limit=3)
+    assert profiler.ProfilerActivity.CPU in profiler.supported_activities()
+
+
+@pytest.mark.parametrize("repeat", [1, 2])
+def test_steps_by_a_schedule(lib, repeat):
+    profiler = lib.profiler
+    saved = []
+    plan = profiler.schedule(wait=1, warmup=1, active=2, repeat=repeat)
+    with profiler.profile(schedule=plan, on_trace_ready=lambda prof: saved.append({row.key: row.count for row in prof.key_averages()})) as prof:
+        for k in range(9):
+            lib.ones(2).exp() if k % 4 == 2 else lib.ones(2).sin()
+            prof.step()
+    assert len(saved) == repeat
+    for sums in saved:
+        assert (sums["aten::exp"], sums["aten::sin"], sums["ProfilerStep*"]) == (1, 1, 2)
+
+
+def test_what_a_schedule_says(lib):
+    profiler = lib.profiler
+    plan = profiler.schedule(wait=1, warmup=1, active=2, repeat=2, skip_first=1)
+    said = [plan(step).name for step in range(11)]
+    assert said == ["NONE", *["NONE", "WARMUP", "RECORD", "RECORD_AND_SAVE"] * 2, "NONE", "NONE"]
+
+
+def test_it_ends_what_it_began(lib):
+    saved = []
+    with lib.profiler.profile(on_trace_ready=saved.append) as prof:
+        prof.step()
+        lib.ones(2).cos()
+    assert saved == [prof]
+    assert not lib.autograd._profiler_enabled()
+    with pytest.raises(AssertionError, match="Profiler must be initialized"):
+        lib.profiler.profile().events()

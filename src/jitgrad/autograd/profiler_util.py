@@ -80,8 +80,8 @@ class FunctionEvent(Timed):
 
     @property
     def key(self) -> str:
-        """The name, under which events are added up."""
-        return self.name
+        """The name under which events are added up: the steps of a profile under one."""
+        return "ProfilerStep*" if self.name.startswith("ProfilerStep#") else self.name
 
     @property
     def cpu_time_total(self) -> float:
