@@ -307,3 +307,9 @@ def test_nodes_of_contractions(lib, name):
     assert y.grad_fn.name() == node
     assert y._is_view() == (node == "ViewBackward0")
     y.sum().backward()
+
+
+def test_outer_product_of_a_column(lib):
+    x = lib.tensor([1.0, 2.0], requires_grad=True)
+    y = lib.outer(x, x)
+    assert [node.name() for node, _ in y.grad_fn.next_functions] == ["ViewBackward0", "torch::autograd::AccumulateGrad"]

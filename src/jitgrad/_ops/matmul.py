@@ -198,7 +198,7 @@ def outer(input: Tensor, vec2: Tensor) -> Tensor:
     for number, vector in ((1, input), (2, vec2)):
         if vector.ndim != 1:
             raise RuntimeError(f"outer: Expected 1-D argument {'self' if number == 1 else 'vec2'}, but got {vector.ndim}-D")
-    return input.unsqueeze(1) * vec2
+    return input.reshape((input.meta.numel, 1)) * vec2
 
 
 @composite(inplace="write")
