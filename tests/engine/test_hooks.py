@@ -353,3 +353,15 @@ def test_a_root_among_several_outputs_with_a_hook(lib):
     (grad,) = lib.autograd.grad(right, x, lib.tensor([[5.0, 7.0]]))
     assert grad.tolist() == [[0.0, 5.0, 7.0]]
     assert seen[0].tolist() == [[5.0, 7.0]]
+
+
+def test_hooks_stay_with_a_leaf_that_was_detached(lib):
+    calls = []
+    x = lib.ones(2, requires_grad=True)
+    x.register_hook(lambda grad: grad * 3)
+    x.register_post_accumulate_grad_hook(lambda leaf: calls.append(leaf is x))
+    x.detach_()
+    x.requires_grad_()
+    x.sum().backward()
+    assert x.grad.tolist() == [3.0, 3.0]
+    assert calls == [True]

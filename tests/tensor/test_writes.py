@@ -495,3 +495,27 @@ def test_a_leaf_is_refused_before_its_layout_and_the_indices(lib):
         x.expand(2, 3).mul_(2)
     with pytest.raises(RuntimeError, match="a leaf Variable that requires grad is being used in an in-place operation"):
         x.index_put_((lib.tensor([0]),), lib.ones(2, 7))
+
+
+FILLS = {
+    "fill_": (lambda lib, x: x.fill_(x[1]), [2.0] * 4),
+    "masked_fill_": (lambda lib, x: x.masked_fill_(x > 2, x[0]), [1.0, 2.0, 1.0, 1.0]),
+    "index_fill_": (lambda lib, x: x.index_fill_(0, lib.tensor([0, 3]), x[1]), [2.0, 2.0, 3.0, 2.0]),
+    "all": (lambda lib, x: x.__setitem__(slice(None), x[3]), [4.0] * 4),
+    "a mask": (lambda lib, x: x.__setitem__(x > 1, x[3]), [1.0, 4.0, 4.0, 4.0]),
+}
+
+
+@pytest.mark.parametrize("history", [False, True])
+@pytest.mark.parametrize("case", FILLS)
+def test_an_element_of_its_own_fills_a_tensor(lib, case, history):
+    write, expected = FILLS[case]
+    leaves = lib.tensor([1.0, 2.0, 3.0, 4.0], requires_grad=history)
+    x = leaves * 1
+    write(lib, x)
+    assert x.tolist() == expected
+    if history:
+        x.sum().backward()
+        assert leaves.grad.sum() == 4
+    with pytest.raises(RuntimeError, match="some elements of the input tensor and the written-to tensor"):
+        x.add_(x[0])

@@ -69,6 +69,7 @@ def assign(tensor: Any, index: Any, value: Any) -> None:
     if plan.advanced:
         if value.meta.numel == 1 and isinstance(index, TensorBase) and index.meta.dtype == np.bool_:
             value = value.to(tensor.meta.kind)
+            value = value.clone() if np.may_share_memory(value.array, tensor.array) else value  # a fill, which reads the value first
         check_same_dtype(target, key, value)
         write_by_key(target, key, value, False)
         return

@@ -35,6 +35,9 @@ ALL_ALIKE: Final = frozenset(
 )
 
 
+FILLS: Final = frozenset(("fill_", "index_fill_", "masked_fill_"))  # read the one value before they write it
+
+
 def check_writable(tensor: Any, name: str) -> None:
     """Refuse what must not be written to, in torch's words."""
     rare = tensor.rare
@@ -133,7 +136,8 @@ def inplace(function: Function, name: str, tensor: Any, args: tuple[Any, ...], n
     check_writable(tensor, name)
     others = [x for x in (*args, *named.values()) if isinstance(x, TensorBase)]
     for other in others:
-        check_overlap(tensor, other)
+        if other.meta.shape or name not in FILLS:
+            check_overlap(tensor, other)
     record = modes.grad_enabled() and (edge_of(tensor) is not None or any(edge_of(x) is not None for x in others))
     if not record:
         store(tensor, function(tensor, *args, **named))

@@ -213,6 +213,8 @@ class TensorMethods(MemoryMethods):
         if type(self.fn) is AccumulateGrad:
             version_of(self)  # as where `requires_grad_(False)` cuts a leaf off
             self.fn.grad = None  # what a graph made before still sends here is lost
+            if self.fn.rare is not None:
+                own_rare(self).hooks = self.fn.rare
         self.fn = None
         self._set_grad_slot(held)
         return self
