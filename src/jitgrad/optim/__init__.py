@@ -1,4 +1,4 @@
-"""Optimizers, each an update rule (`rules.py`) that is one fused kernel per parameter; learning rate schedules."""
+"""Optimizers, most of them an update rule (`rules.py`) that is one fused kernel per parameter; learning rate schedules."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -13,9 +13,11 @@ from .sgd import SGD
 if TYPE_CHECKING:
     from . import swa_utils
     from .by_rule import ASGD, Adadelta, Adamax, NAdam, RAdam, Rprop
+    from .lbfgs import LBFGS
 
 __all__ = [
     "ASGD",
+    "LBFGS",
     "SGD",
     "Adadelta",
     "Adagrad",
@@ -31,7 +33,7 @@ __all__ = [
     "swa_utils",
 ]
 
-_LATE_NAMES = dict.fromkeys(("ASGD", "Adadelta", "Adamax", "NAdam", "RAdam", "Rprop"), "by_rule")
+_LATE_NAMES = dict.fromkeys(("ASGD", "Adadelta", "Adamax", "NAdam", "RAdam", "Rprop"), "by_rule") | {"LBFGS": "lbfgs"}
 
 
 def __getattr__(name: str) -> Any:
