@@ -199,3 +199,28 @@ def test_inner_gradients():
     assert step.history == []
     np.testing.assert_allclose(a.item(), b.item(), rtol=5e-6)
     assert_same(model, other, 5e-6)
+
+
+def test_a_convolutional_net():
+    def make():
+        torch.manual_seed(0)
+        model = nn.Sequential(nn.Conv2d(1, 3, 3, padding=1), nn.BatchNorm2d(3), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(27, 4))
+        optimizer = optim.SGD(model.parameters(), lr=0.05, momentum=0.9)
+
+        def step(x, y):
+            optimizer.zero_grad()
+            loss = nn.functional.cross_entropy(model(x), y)
+            loss.backward()
+            optimizer.step()
+            return loss
+
+        return model, step
+
+    (model, step), (other, eager) = make(), make()
+    compiled = torch.compile(step)
+    x, y = torch.randn(5, 1, 6, 6), torch.randint(0, 4, (5,))
+    for _ in range(4):
+        np.testing.assert_allclose(compiled(x, y).item(), eager(x, y).item(), rtol=1e-5)
+    assert compiled.history == []
+    for p, q in zip(model.state_dict().values(), other.state_dict().values(), strict=True):
+        np.testing.assert_allclose(p.numpy(), q.numpy(), rtol=1e-5, atol=1e-6)

@@ -60,11 +60,13 @@ class Pool:
         return spread
 
 
-def max_pool(input: Tensor, axes: int, size: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool) -> tuple[Tensor, Tensor]:
-    """The largest of each window, and where it is in the input's last axes taken as one."""
+def max_pool(input: Tensor, axes: int, size: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool, places: bool) -> Any:
+    """The largest of each window, and (with `places`) where it is in the input's last axes taken as one."""
     pool = Pool(input, axes, size, stride, padding, dilation, ceil_mode, f"max_pool{axes}d")
     spread = pool.windows(input, -math.inf if input.is_floating_point() else _least(input))
     found = spread.flatten(-axes).max(-1)
+    if not places:
+        return found.values
     place = found.indices
     flat = place * 0
     scale = 1

@@ -71,7 +71,7 @@ def max_pool1d_with_indices(
     return_indices: bool = True,
 ) -> tuple[Tensor, Tensor]:
     """The largest element of each window of the last axis, and its place there. RuntimeError for sizes that don't fit."""
-    return max_pool(input, 1, kernel_size, stride, padding, dilation, ceil_mode)
+    return max_pool(input, 1, kernel_size, stride, padding, dilation, ceil_mode, True)
 
 
 def max_pool1d(
@@ -84,8 +84,7 @@ def max_pool1d(
     return_indices: bool = False,
 ) -> Any:
     """The largest element of each window, and its place if `return_indices`. The gradient goes to the first of several."""
-    found = max_pool(input, 1, kernel_size, stride, padding, dilation, ceil_mode)
-    return found if return_indices else found[0]
+    return max_pool(input, 1, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
 
 
 def avg_pool1d(
@@ -153,7 +152,7 @@ def max_pool2d_with_indices(
     return_indices: bool = True,
 ) -> tuple[Tensor, Tensor]:
     """The largest element of each window of the last two axes, and its place there. RuntimeError for sizes that don't fit."""
-    return max_pool(input, 2, kernel_size, stride, padding, dilation, ceil_mode)
+    return max_pool(input, 2, kernel_size, stride, padding, dilation, ceil_mode, True)
 
 
 def max_pool2d(
@@ -166,8 +165,7 @@ def max_pool2d(
     return_indices: bool = False,
 ) -> Any:
     """The largest element of each window, and its place if `return_indices`. The gradient goes to the first of several."""
-    found = max_pool(input, 2, kernel_size, stride, padding, dilation, ceil_mode)
-    return found if return_indices else found[0]
+    return max_pool(input, 2, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
 
 
 def avg_pool2d(
@@ -236,7 +234,7 @@ def max_pool3d_with_indices(
     return_indices: bool = True,
 ) -> tuple[Tensor, Tensor]:
     """The largest element of each window of the last three axes, and its place there. RuntimeError for sizes that don't fit."""
-    return max_pool(input, 3, kernel_size, stride, padding, dilation, ceil_mode)
+    return max_pool(input, 3, kernel_size, stride, padding, dilation, ceil_mode, True)
 
 
 def max_pool3d(
@@ -249,8 +247,7 @@ def max_pool3d(
     return_indices: bool = False,
 ) -> Any:
     """The largest element of each window, and its place if `return_indices`. The gradient goes to the first of several."""
-    found = max_pool(input, 3, kernel_size, stride, padding, dilation, ceil_mode)
-    return found if return_indices else found[0]
+    return max_pool(input, 3, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
 
 
 def avg_pool3d(
