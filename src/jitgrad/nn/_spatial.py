@@ -69,7 +69,7 @@ def max_pool1d_with_indices(
     dilation: Any = 1,
     ceil_mode: bool = False,
     return_indices: bool = True,
-) -> tuple[Tensor, Tensor]:
+) -> Any:
     """The largest element of each window of the last axis, and its place there. RuntimeError for sizes that don't fit."""
     return max_pool(input, 1, kernel_size, stride, padding, dilation, ceil_mode, True)
 
@@ -150,7 +150,7 @@ def max_pool2d_with_indices(
     dilation: Any = 1,
     ceil_mode: bool = False,
     return_indices: bool = True,
-) -> tuple[Tensor, Tensor]:
+) -> Any:
     """The largest element of each window of the last two axes, and its place there. RuntimeError for sizes that don't fit."""
     return max_pool(input, 2, kernel_size, stride, padding, dilation, ceil_mode, True)
 
@@ -232,7 +232,7 @@ def max_pool3d_with_indices(
     dilation: Any = 1,
     ceil_mode: bool = False,
     return_indices: bool = True,
-) -> tuple[Tensor, Tensor]:
+) -> Any:
     """The largest element of each window of the last three axes, and its place there. RuntimeError for sizes that don't fit."""
     return max_pool(input, 3, kernel_size, stride, padding, dilation, ceil_mode, True)
 
