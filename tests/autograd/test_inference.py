@@ -124,3 +124,32 @@ def test_accumulation_into_one_is_refused(lib, made):
     x.grad = made
     with pytest.raises(RuntimeError, match=WRITE):
         (x * 2).sum().backward()
+
+
+@pytest.mark.parametrize("given", ["detach", "data", "detach twice"])
+def test_without_history_outside(lib, made, given):
+    kinds = {"detach": lambda: made.detach(), "data": lambda: made.data, "detach twice": lambda: made.detach().detach()}
+    other = kinds[given]()
+    assert other.is_inference()
+    assert other._version == 0
+    other.mul_(3)  # counts its writes, and so may be written to
+    assert other._version == 1
+    assert made.tolist() == [3, 3]
+
+
+def test_detach_within(lib, made):
+    with lib.inference_mode():
+        other = made.detach()
+    with pytest.raises(RuntimeError, match="do not track version"):
+        _ = other._version
+    with pytest.raises(RuntimeError, match=WRITE):
+        other.mul_(3)
+
+
+def test_cut_off_outside(lib):
+    with lib.inference_mode():
+        x = lib.ones(2, requires_grad=True)
+        view = x[:1]
+    x.detach_()
+    view.detach_()
+    assert x.requires_grad  # made where histories are left alone

@@ -51,7 +51,7 @@ INFERENCE_WRITE = (
     "Inplace update to inference tensor outside InferenceMode is not allowed.You can make a clone to get a normal tensor "
     "before doing inplace update.See https://github.com/pytorch/rfcs/pull/17 for more details."
 )
-COUNTED = "counted"  # the `inference` of what `.data` gives of an inference tensor outside of the mode
+COUNTED = "counted"  # the `inference` of what `.data` and `detach` give of an inference tensor outside of the mode
 INFERENCE_LEAVES: list[bool] = []  # not empty once an inference tensor was asked to take a gradient
 ODD = Rare()  # shared by all tensors whose only peculiarity is dtype or layout; never written to
 

@@ -180,7 +180,7 @@ class TensorMethods(MemoryMethods):
             observe(self, "")
             result = wrap(self.array)
             if self.rare is not None and self.rare.inference:
-                own_rare(result).inference = True
+                own_rare(result).inference = modes.LOCAL.inference or COUNTED
                 return result
         result.vc = self.vc or version_of(self)
         if fn is not None and fn.number != LEAF:
@@ -197,8 +197,8 @@ class TensorMethods(MemoryMethods):
         return result
 
     def detach_(self) -> Any:
-        """Cut the tensor off its history, in place. Does nothing in inference mode, which leaves histories alone."""
-        if modes.SPECIAL and modes.LOCAL.inference:
+        """Cut the tensor off its history, in place. Does nothing in inference mode, or to a tensor made there, which leave histories alone."""
+        if (modes.SPECIAL and modes.LOCAL.inference) or (self.rare is not None and self.rare.inference):
             return self
         if self.rare is not None and self.rare.base is not None:
             raise RuntimeError("Can't detach views in-place. Use detach() instead. If you are using DistributedDataParallel (DDP) for training, and "
