@@ -185,7 +185,7 @@ BREAKS = {
     "numpy index": lambda x, i: x[np.array([0, 1])],
     "seed": lambda x, i: (torch.manual_seed(0), torch.rand(3))[1],
     "view of an argument": lambda x, i: x[1:],
-    "transposed result": lambda x, i: (x * 2).T,
+    "every other row": lambda x, i: (x * 2)[::2],
     "numpy array": lambda x, i: x * torch.tensor(np.ones(4, "f4")),
     "integers": lambda x, i: i // 2,
     "allclose": lambda x, i: x * torch.allclose(x, x.abs()),

@@ -224,3 +224,36 @@ def test_a_convolutional_net():
     assert compiled.history == []
     for p, q in zip(model.state_dict().values(), other.state_dict().values(), strict=True):
         np.testing.assert_allclose(p.numpy(), q.numpy(), rtol=1e-5, atol=1e-6)
+
+
+def test_results_lie_in_memory_as_eager_ones_do():
+    weight = torch.randn(3, 4, requires_grad=True)
+
+    def copies(x):
+        return x.t().clone(), torch.ones_like(x.t()), (x * weight).t(), x + 1
+
+    step, x = torch.compile(copies), torch.randn(3, 4)
+    for _ in range(3):
+        found, expected = step(x), copies(x)
+        for a, b in zip(found, expected, strict=True):
+            assert torch.equal(a, b)
+            assert a.stride() == b.stride()
+            assert a.is_contiguous() is b.is_contiguous()
+        seed = torch.randn(4, 3)
+        for a, b in zip(*(torch.autograd.grad(out[2], weight, seed) for out in (found, expected)), strict=True):
+            assert torch.equal(a, b)
+    assert len(step.versions) == 1
+    assert step.history == []
+
+
+def test_a_result_and_a_view_of_it_share_their_memory():
+    def both(x):
+        y = x * 2
+        return y.view(-1), y
+
+    step = torch.compile(both)
+    with pytest.warns(RuntimeWarning, match="both runs eagerly: it returns a view"):
+        step(torch.ones(2, 3))
+    flat, whole = step(torch.ones(2, 3))
+    flat.zero_()
+    assert not whole.any()

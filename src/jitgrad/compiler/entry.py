@@ -181,9 +181,9 @@ def body_source(version: Any, count: int, grads: int, hyper: int) -> str:
     text += "".join(f"            version.bump(x{k})\n" for k in version.bumped_arguments)
     text += "        finally:\n            lock.release()\n"
     for k in outs:
-        text += (
-            f"        y{k} = Tensor()\n        y{k}.array = o{k}\n        y{k}.meta = s{k}\n        y{k}.vc = None\n"
-        )
+        axes = version.out_axes[k]
+        array = f"o{k}" if axes is None else f"o{k}.transpose({axes!r})"
+        text += f"        y{k} = Tensor()\n        y{k}.array = {array}\n        y{k}.meta = s{k}\n        y{k}.vc = None\n"
         text += f"        y{k}.rare = {'None' if version.out_metas[k].plain else 'ODD'}\n"
         if version.out_nodes[k] is None:
             text += f"        y{k}.fn = None\n"

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from .._core.devices import memory_order
 from .._core.dtypes import dtype
 from .._core.meta import meta_of
 from .._core.shapes import Size
@@ -22,6 +23,7 @@ from .derivative import Derivative
 from .entry import FAILED
 from .guards import Guards
 from .history import Done, hooks_of, is_done
+from .lower_rows import permuted
 from .operations import Source, Unsupported, View
 from .program import Program
 from .reasons import explained
@@ -137,7 +139,8 @@ class Version:
         self.shared: set[int] = set()  # memory that something returned lies in
         self.out_metas: list[Any] = []
         self.out_nodes: list[Any] = []
-        self.out_shapes: list[tuple[int, ...]] = []
+        self.out_shapes: list[tuple[int, ...]] = []  # as they lie in memory, outermost axis first
+        self.out_axes: list[tuple[int, ...] | None] = []  # what brings the axes of that shape into the tensor's order
         views: list[View] = []
         places: dict[int, int] = {}
 
@@ -184,21 +187,24 @@ class Version:
         rare = x.rare
         if rare is not None and rare.inference:
             raise Unsupported("it returns an inference tensor")
-        if not x.array.flags.c_contiguous or (rare is not None and rare.base is not None and not self.is_alone(tracer, x)):
-            raise Unsupported("it returns a view")
         view = tracer.view(x)
-        self.shared.add(id(tracer.known[id(x.array)]))
-        self.out_metas.append(meta_of(np.empty(x.array.shape, x.array.dtype)))
-        self.out_shapes.append(x.array.shape)
+        plain = x.array.flags.c_contiguous
+        axes = tuple(range(x.array.ndim)) if plain else memory_order(x.array.shape, x.array.strides)
+        laid = x.array.transpose(axes)
+        if not laid.flags.c_contiguous or not self.is_alone(tracer, x):
+            raise Unsupported("it returns a view")
+        self.out_metas.append(meta_of(x.array))
+        self.out_shapes.append(laid.shape)
+        self.out_axes.append(None if plain else tuple(np.argsort(axes).tolist()))
         self.out_nodes.append(
             None
             if fn is None or live
             else type(x.grad_fn.name(), (Done,), {"__slots__": (), "__module__": "jitgrad.autograd"})
         )
-        return view
+        return view if plain else permuted(view, list(axes))
 
     def is_alone(self, tracer: Tracer, x: Any) -> bool:
-        """Whether a view's memory was made by the run and is returned by nothing else, so that a tensor of its own is as good."""
+        """Whether its memory was made by the run and is returned by nothing else, so that a tensor of its own is as good."""
         root = tracer.known.get(id(x.array))
         if root is None or root.source is not None or id(root) in self.shared:
             return False
