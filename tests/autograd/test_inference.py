@@ -128,7 +128,7 @@ def test_accumulation_into_one_is_refused(lib, made):
 
 @pytest.mark.parametrize("given", ["detach", "data", "detach twice"])
 def test_without_history_outside(lib, made, given):
-    kinds = {"detach": lambda: made.detach(), "data": lambda: made.data, "detach twice": lambda: made.detach().detach()}
+    kinds = {"detach": made.detach, "data": lambda: made.data, "detach twice": lambda: made.detach().detach()}
     other = kinds[given]()
     assert other.is_inference()
     assert other._version == 0
