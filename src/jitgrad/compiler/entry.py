@@ -39,7 +39,7 @@ def make(version):
     draw = version.draw
     renew, failed, dropped = version.renew, version.failed, version.dropped
     group, counting = version.group, versions.GUARD
-    wrote = group.history.append
+    wrote, made = group.history.append, version.results.made
     watched, hooks = version.guards.reads, version.hooks
 '''
 
@@ -63,9 +63,9 @@ def entry_source(version: Any) -> str:
     text += unpack([f"(g{k}, b{k}, n{k})" for k in range(grads)], "grad_tensors")
     text += unpack([f"(r{k}, d{k})" for k in range(hyper)], "hyper")
     text += "    last = version.hyper_last\n" if hyper else ""
-    text += unpack([f"s{k}" for k in range(len(version.out_metas))], "out_metas")
-    text += unpack([f"e{k}" for k in range(len(version.out_metas))], "out_nodes")
-    text += unpack([f"z{k}" for k in range(len(version.objects))], "objects")
+    results = version.results
+    text += "".join(f"    s{k}, e{k} = made[{k}].meta, made[{k}].node\n" for k in range(len(results.made)))
+    text += unpack([f"z{k}" for k in range(len(results.objects))], "results.objects")
     text += unpack([f"(j{k}, v{k})" for k in range(len(version.guards.entries))], "guard_entries")
     text += unpack([f"c{k}" for k in range(len(version.guards.sizes))], "guard_sizes")
     text += unpack([f"(w{k}, u{k})" for k in range(len(version.guards.held))], "guard_held")
@@ -159,9 +159,10 @@ def body_source(version: Any, count: int, grads: int, hyper: int) -> str:
             f"            if {shared}:\n                again = renew(({''.join(f'{owner}, ' for owner in owners)}))\n"
         )
         text += "                if again:\n                    return AGAIN\n"
-    outs = range(len(version.out_metas))
-    for k in outs:
-        text += f"            o{k} = empty({version.out_shapes[k]!r}, s{k}.dtype)\n"
+    results = version.results
+    outs = range(len(results.made))
+    for k, made in enumerate(results.made):
+        text += f"            o{k} = empty({made.shape!r}, s{k}.dtype)\n"
     handed = ["table", "numbers", *(f"x{k}.array" for k in version.handed), *(f"o{k}" for k in outs)]
     if version.program.drawn:
         text += "            draw()\n"
@@ -180,16 +181,15 @@ def body_source(version: Any, count: int, grads: int, hyper: int) -> str:
         text += f"                {' = '.join(f'l{k}.last' for k in range(len(version.bumped)))} = epoch\n"
     text += "".join(f"            version.bump(x{k})\n" for k in version.bumped_arguments)
     text += "        finally:\n            lock.release()\n"
-    for k in outs:
-        axes = version.out_axes[k]
-        array = f"o{k}" if axes is None else f"o{k}.transpose({axes!r})"
+    for k, made in enumerate(results.made):
+        array = f"o{k}" if made.axes is None else f"o{k}.transpose({made.axes!r})"
         text += f"        y{k} = Tensor()\n        y{k}.array = {array}\n        y{k}.meta = s{k}\n        y{k}.vc = None\n"
-        text += f"        y{k}.rare = {'None' if version.out_metas[k].plain else 'ODD'}\n"
-        if version.out_nodes[k] is None:
+        text += f"        y{k}.rare = {'None' if made.meta.plain else 'ODD'}\n"
+        if made.node is None:
             text += f"        y{k}.fn = None\n"
         else:
             text += f"        y{k}.fn = n = e{k}()\n        n.meta = s{k}\n        n.epoch = versions.WRITES\n        n.number = next_number()\n"
             text += "        n.buf = n.vc = n.rare = None\n"
-    if version.live:
-        text += f"        version.attach(({''.join(f'x{k}, ' for k in range(count))}), ({''.join(f'y{k}, ' for k in version.live)}))\n"
-    return text + f"        return {version.result_text}\n"
+    if results.live:
+        text += f"        version.attach(({''.join(f'x{k}, ' for k in range(count))}), ({''.join(f'y{k}, ' for k in results.live)}))\n"
+    return text + f"        return {results.text}\n"

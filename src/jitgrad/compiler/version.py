@@ -10,23 +10,19 @@ from typing import Any
 
 import numpy as np
 
-from .._core.devices import memory_order
-from .._core.dtypes import dtype
-from .._core.meta import meta_of
-from .._core.shapes import Size
 from .._engine.versions import Together
 from .._kernels import store
-from .._tensor.base import AccumulateGrad, TensorBase, version_of, wrap
+from .._tensor.base import AccumulateGrad, version_of, wrap
 from .._tensor.saved import count_of
 from . import entry
 from .derivative import Derivative
 from .entry import FAILED
 from .guards import Guards
-from .history import Done, hooks_of, is_done
-from .lower_rows import permuted
-from .operations import Source, Unsupported, View
+from .history import hooks_of
+from .operations import Source, Unsupported
 from .program import Program
 from .reasons import explained
+from .results import Results
 from .trace import Tracer
 
 
@@ -45,7 +41,6 @@ class Version:
     ) -> None:
         self.group = Together()
         self.derivative = derivative
-        self.live: list[int] = []
         self.name, self.spec, self.guards = name, spec, guards
         self.argument_count = len(arguments)
         self.keep = tracer.keep
@@ -68,9 +63,9 @@ class Version:
             if leaf.node.grad is not None and leaf.node.grad is leaf.before
         ]
         self.arguments_of(arguments)
-        views = self.results_of(tracer, arguments, result)
+        self.results = Results(tracer, arguments, result, derivative is not None and not tracer.leaves)
         grads = [tracer.view(leaf.node.grad) for leaf in self.leaves]
-        self.program = Program(tracer, views, grads)
+        self.program = Program(tracer, [made.view for made in self.results.made], grads)
         self.text = self.program.write(name)
         self.drawn: list[tuple[int, int]] = []
         if derivative is not None:
@@ -131,89 +126,6 @@ class Version:
         """Whether a tensor is more unusual than a view of one without history."""
         rare = tensor.rare
         return rare.inference or (rare.base is not None and rare.base.fn is not None)
-
-    # ---- results
-    def results_of(self, tracer: Tracer, arguments: Sequence[Any], result: Any) -> list[View]:
-        """The views to return; sets how the result is put together."""
-        self.objects: list[Any] = []
-        self.shared: set[int] = set()  # memory that something returned lies in
-        self.out_metas: list[Any] = []
-        self.out_nodes: list[Any] = []
-        self.out_shapes: list[tuple[int, ...]] = []  # as they lie in memory, outermost axis first
-        self.out_axes: list[tuple[int, ...] | None] = []  # what brings the axes of that shape into the tensor's order
-        views: list[View] = []
-        places: dict[int, int] = {}
-
-        def text(x: Any) -> str:
-            if isinstance(x, TensorBase):
-                for k, argument in enumerate(arguments):
-                    if x is argument:
-                        return f"x{k}"
-                known = tracer.known.get(id(x.array))
-                if known is not None and known.source is not None and known.source.kind == "captured":
-                    if known.source.tensor is not x:
-                        raise Unsupported("a view of a tensor from outside is returned")
-                    return constant(x)
-                if id(x) not in places:
-                    places[id(x)] = len(views)
-                    views.append(self.returned(tracer, x))
-                return f"y{places[id(x)]}"
-            if type(x) is tuple or type(x) is list:
-                inner = "".join(f"{text(item)}, " for item in x)
-                return f"({inner})" if type(x) is tuple else f"[{inner}]"
-            if type(x) is dict and all(type(key) is str for key in x):
-                return "{" + ", ".join(f"{key!r}: {text(item)}" for key, item in x.items()) + "}"
-            if isinstance(x, tuple) and hasattr(x, "_fields"):
-                return f"{constant(type(x))}({''.join(f'{text(item)}, ' for item in x)})"
-            if x is None or type(x) in (bool, int, float, str, Size, dtype):
-                return constant(x)
-            raise Unsupported(f"a {type(x).__name__} is returned")
-
-        def constant(x: Any) -> str:
-            self.objects.append(x)
-            return f"z{len(self.objects) - 1}"
-
-        self.result_text = text(result)
-        return views
-
-    def returned(self, tracer: Tracer, x: Any) -> View:
-        """One returned tensor."""
-        fn = x.fn
-        live = fn is not None and not is_done(fn)
-        if live:
-            if self.derivative is None or self.grads_and_live(tracer):
-                raise Unsupported("it returns a tensor that can still be differentiated, and runs a backward")
-            self.live.append(len(self.out_metas))
-        rare = x.rare
-        if rare is not None and rare.inference:
-            raise Unsupported("it returns an inference tensor")
-        view = tracer.view(x)
-        plain = x.array.flags.c_contiguous
-        axes = tuple(range(x.array.ndim)) if plain else memory_order(x.array.shape, x.array.strides)
-        laid = x.array.transpose(axes)
-        if not laid.flags.c_contiguous or not self.is_alone(tracer, x):
-            raise Unsupported("it returns a view")
-        self.out_metas.append(meta_of(x.array))
-        self.out_shapes.append(laid.shape)
-        self.out_axes.append(None if plain else tuple(np.argsort(axes).tolist()))
-        self.out_nodes.append(
-            None
-            if fn is None or live
-            else type(x.grad_fn.name(), (Done,), {"__slots__": (), "__module__": "jitgrad.autograd"})
-        )
-        return view if plain else permuted(view, list(axes))
-
-    def is_alone(self, tracer: Tracer, x: Any) -> bool:
-        """Whether its memory was made by the run and is returned by nothing else, so that a tensor of its own is as good."""
-        root = tracer.known.get(id(x.array))
-        if root is None or root.source is not None or id(root) in self.shared:
-            return False
-        self.shared.add(id(root))
-        return True
-
-    def grads_and_live(self, tracer: Tracer) -> bool:
-        """Whether the function also accumulates gradients of its own."""
-        return bool(tracer.leaves)
 
     # ---- memory
     def compile(self) -> None:
