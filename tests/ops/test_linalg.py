@@ -313,3 +313,20 @@ def test_outer_product_of_a_column(lib):
     x = lib.tensor([1.0, 2.0], requires_grad=True)
     y = lib.outer(x, x)
     assert [node.name() for node, _ in y.grad_fn.next_functions] == ["ViewBackward0", "torch::autograd::AccumulateGrad"]
+
+
+NOT_FINITE = {
+    "cholesky": (lambda lib, a: lib.linalg.cholesky(a), "is not positive-definite .the leading minor of order 2"),
+    "svd": (lambda lib, a: lib.linalg.svd(a), "linalg.svd: The algorithm failed to converge because the input matrix contained non-finite values"),
+    "svdvals": (lambda lib, a: lib.linalg.svdvals(a), "linalg.svd: The algorithm failed to converge"),
+    "pinv": (lambda lib, a: lib.linalg.pinv(a), "linalg.svd: The algorithm failed to converge"),
+}
+
+
+@pytest.mark.parametrize("case", NOT_FINITE)
+def test_not_finite(lib, case):
+    call, words = NOT_FINITE[case]
+    matrix = lib.tensor([[2.0, 0.0], [float("nan"), 1.0]])
+    with pytest.raises(RuntimeError, match=words):
+        call(lib, matrix)
+    assert lib.linalg.cholesky_ex(matrix)[1].item() == 2

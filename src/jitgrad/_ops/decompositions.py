@@ -9,7 +9,7 @@ import numpy as np
 from .axes import axes_of, restored
 from .joining import cat
 from .kinds import Array, Tensor, composite, general
-from .linalg_results import EighResult, QrResult, SvdOldResult, SvdResult
+from .linalg_results import EighResult, LinAlgError, QrResult, SvdOldResult, SvdResult
 from .linear_systems import adjoint, check_floating, check_square, solve_triangular_op
 
 
@@ -133,9 +133,18 @@ def linalg_eigvalsh(A: Tensor, UPLO: str = "L") -> Tensor:
 
 
 # ---------------------------------------------------------------- singular values
+def singular(A: Array, full: bool) -> Any:
+    """NumPy's decomposition. LinAlgError for a matrix that is not finite."""
+    try:
+        return np.linalg.svd(A, full_matrices=full)
+    except np.linalg.LinAlgError:
+        why = "the input matrix contained non-finite values" if not np.isfinite(A).all() else "the input matrix is ill-conditioned"
+        raise LinAlgError(f"linalg.svd: The algorithm failed to converge because {why}.") from None
+
+
 @general(node="LinalgSvdBackward0", saves=("result0", "result1", "result2"), outputs=3, name="_svd")
 def svd_op(A: Array, full: bool) -> tuple[Array, Array, Array]:
-    u, s, vh = np.linalg.svd(A, full_matrices=full)
+    u, s, vh = singular(A, full)
     return np.asarray(u, order="C"), np.asarray(s, order="C"), np.asarray(vh, order="C")
 
 
@@ -221,7 +230,7 @@ def pinv_op(A: Array, limit: Any, hermitian: bool) -> Array:
         s, u = np.linalg.eigh(A)
         vh = u.swapaxes(-1, -2)
     else:
-        u, s, vh = np.linalg.svd(A, full_matrices=False)
+        u, s, vh = singular(A, False)
     large = np.abs(s) > limit
     inverse = np.where(large, 1 / np.where(large, s, 1), 0)
     return np.asarray((vh.swapaxes(-1, -2) * inverse[..., None, :]) @ u.swapaxes(-1, -2), A.dtype, order="C")

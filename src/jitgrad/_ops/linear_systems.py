@@ -277,12 +277,20 @@ def logdet(input: Tensor) -> Tensor:
 @general(node="LinalgCholeskyExBackward0", saves=("result",), name="_cholesky")
 def cholesky_op(A: Array, upper: bool, strict: bool) -> Array:
     try:
-        found = np.linalg.cholesky(A.swapaxes(-1, -2) if upper else A)
+        found = factor(A.swapaxes(-1, -2) if upper else A)
     except np.linalg.LinAlgError:
         if strict:
             raise indefinite(A) from None
         found = np.full(A.shape, np.nan, A.dtype)
     return np.asarray(found.swapaxes(-1, -2) if upper else found, order="C")
+
+
+def factor(A: Array) -> Array:
+    """NumPy's factor; an undefined one, of a matrix with a NaN, is refused too."""
+    found = np.linalg.cholesky(A)
+    if np.isnan(np.diagonal(found, 0, -2, -1)).any():
+        raise np.linalg.LinAlgError
+    return found
 
 
 def bad_minors(A: Array) -> Array:
@@ -292,7 +300,7 @@ def bad_minors(A: Array) -> Array:
     for place, matrix in enumerate(flat):
         for k in range(1, len(matrix) + 1):
             try:
-                np.linalg.cholesky(matrix[:k, :k])
+                factor(matrix[:k, :k])
             except np.linalg.LinAlgError:
                 info[place] = k
                 break
