@@ -1,5 +1,6 @@
 """The rarer optimizers: their steps, options and states beside torch's."""
 
+import numpy as np
 import pytest
 
 import jitgrad
@@ -9,44 +10,82 @@ __all__ = ["lib"]
 
 CASES = {
     "adadelta": ("Adadelta", {}),
-    "adadelta, all options": ("Adadelta", {"lr": 0.5, "rho": 0.8, "weight_decay": 0.1, "maximize": True}),
-    "adamax": ("Adamax", {"lr": 0.1, "weight_decay": 0.07}),  # with 0.1 a gradient would be nothing but rounding
-    "nadam": ("NAdam", {"lr": 0.1, "weight_decay": 0.1, "maximize": True}),
+    "adadelta, all options": ("Adadelta", {"lr": 0.5, "rho": 0.8, "eps": 1e-3, "weight_decay": 0.1, "maximize": True, "foreach": True}),
+    "adamax": ("Adamax", {"lr": 0.1, "weight_decay": 0.1}),
+    "adamax, all options": ("Adamax", {"lr": 0.01, "betas": (0.8, 0.9), "eps": 1e-2, "weight_decay": 0.1, "maximize": True, "foreach": False}),
+    "nadam": ("NAdam", {"lr": 0.1}),
+    "nadam, all options": (
+        "NAdam", {"lr": 0.01, "betas": (0.8, 0.9), "eps": 1e-2, "weight_decay": 0.1, "momentum_decay": 0.1, "maximize": True, "foreach": True},
+    ),
     "nadam, decoupled": ("NAdam", {"lr": 0.1, "weight_decay": 0.1, "decoupled_weight_decay": True}),
     "radam": ("RAdam", {"lr": 0.1, "weight_decay": 0.1}),
-    "radam, rectified soon": ("RAdam", {"lr": 0.1, "betas": (0.8, 0.9), "weight_decay": 0.1, "decoupled_weight_decay": True}),
+    "radam, rectified soon": ("RAdam", {"lr": 0.1, "betas": (0.8, 0.9), "eps": 1e-2, "weight_decay": 0.1, "decoupled_weight_decay": True}),
+    "radam, never rectified": ("RAdam", {"lr": 0.01, "betas": (0.8, 0.6), "maximize": True}),  # the divisor of what is not used is zero
     "asgd": ("ASGD", {"lr": 0.1}),
     "asgd, averaging": ("ASGD", {"lr": 0.1, "t0": 2, "weight_decay": 0.1, "lambd": 0.1}),
+    "asgd, all options": ("ASGD", {"lr": 0.01, "t0": 4, "alpha": 0.5, "weight_decay": 0.1, "lambd": 0.1, "maximize": True, "foreach": False}),
     "rprop": ("Rprop", {}),
     "rprop, all options": ("Rprop", {"lr": 0.1, "maximize": True, "step_sizes": (0.01, 0.2), "etas": (0.4, 1.5)}),
-}
+}  # fmt: skip
 
 
-def trained(lib, kind, options, dtype="float32", turned=False):
-    """A parameter and its state after seven steps on a loss whose gradient changes its sign."""
+def problem(lib, kind, options, dtype="float32", turned=False):
+    """A parameter, its optimizer, and a step on a loss whose gradient changes its sign."""
     start = lib.tensor([[1.0, -2.0, 3.0], [0.5, 0.0, -1.0]], dtype=getattr(lib, dtype))
     p = lib.nn.Parameter(start.t() if turned else start)
     optimizer = getattr(lib.optim, kind)([p], **options)
-    for k in range(7):
+
+    def step(k):
         optimizer.zero_grad()
-        (((p * p).sum() * 0.5 * (1 if k % 3 else -1)) + (p**3).sum() * 0.1).backward()
+        ((p * p).sum() * 0.5 * (1 if k % 3 else -1) + (p * 2).sin().sum()).backward()
         optimizer.step()
-    return p, dict(optimizer.state[p])
+
+    return p, optimizer, step
+
+
+def assert_same_state(have, want, rtol, dtypes=True):
+    torch = pytest.importorskip("torch")
+    assert list(have) == list(want)
+    for key, value in want.items():
+        assert have[key].shape == value.shape
+        assert not dtypes or str(have[key].dtype).split(".")[1] == str(value.dtype).split(".")[1]
+        assert torch.allclose(torch.tensor(have[key].tolist(), dtype=value.dtype), value, atol=rtol, rtol=rtol)
 
 
 @pytest.mark.parametrize("name", CASES)
 @pytest.mark.parametrize(("dtype", "turned"), [("float32", False), ("float64", False), ("float64", True)])
 def test_steps_are_those_of_torch(name, dtype, turned):
     torch = pytest.importorskip("torch")
-    kind, options = CASES[name]
-    (have, state), (want, held) = trained(jitgrad, kind, options, dtype, turned), trained(torch, kind, options, dtype, turned)
-    close = {"rtol": 1e-5 if dtype == "float32" else 1e-9}
-    assert torch.allclose(torch.tensor(have.tolist(), dtype=want.dtype), want, atol=1e-6, **close)
-    assert list(state) == list(held)
-    for key, value in held.items():
-        assert state[key].shape == value.shape
-        assert str(state[key].dtype).split(".")[1] == str(value.dtype).split(".")[1]
-        assert torch.allclose(torch.tensor(state[key].tolist(), dtype=value.dtype), value, atol=1e-6, rtol=1e-5)
+    (p, mine, step), (q, other, move) = (problem(lib, *CASES[name], dtype, turned) for lib in (jitgrad, torch))
+    rtol = 1e-5 if dtype == "float32" else 1e-9
+    for k in range(20):
+        step(k)
+        move(k)
+    assert torch.allclose(torch.tensor(p.tolist(), dtype=q.dtype), q, rtol=rtol, atol=rtol)
+    assert_same_state(mine.state[p], other.state[q], 1e-5 if dtype == "float32" else 1e-6)  # counts of torch's are float32
+    assert repr(mine) == repr(other)
+
+
+@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("back", [False, True], ids=["torch to jitgrad", "jitgrad to torch"])
+def test_a_state_goes_over(name, back):
+    torch = pytest.importorskip("torch")
+    source, target = (jitgrad, torch) if back else (torch, jitgrad)
+    (p, first, step), (q, second, move) = (problem(lib, *CASES[name], "float64") for lib in (source, target))
+    for k in range(6):
+        step(k)
+    saved = first.state_dict()
+    held = {key: (value.tolist(), str(value.dtype).split(".")[1]) for key, value in saved["state"][0].items()}
+    saved["state"] = {0: {key: target.tensor(value, dtype=getattr(target, dtype)) for key, (value, dtype) in held.items()}}
+    second.load_state_dict(saved)
+    with target.no_grad():
+        q.copy_(target.tensor(p.tolist()))
+    for k in range(6, 12):
+        step(k)
+        move(k)
+    assert np.allclose(p.tolist(), q.tolist(), rtol=1e-6, atol=1e-6)
+    pair = (first.state[p], second.state[q]) if back else (second.state[q], first.state[p])
+    assert_same_state(*pair, 1e-5, dtypes=False)  # what is loaded has the parameter's
 
 
 @pytest.mark.parametrize("kind", ["Adadelta", "Adamax", "NAdam", "RAdam", "ASGD", "Rprop"])
