@@ -165,3 +165,8 @@ def test_gradient_through_a_part_of_the_memory(lib):
     weights = lib.tensor([1.0, 10.0, 100.0])
     (x.as_strided((3,), (1,), 3) * weights).sum().backward()
     assert x.grad.tolist() == [0.0, 1.0, 10.0]
+
+
+def test_other_memory_of_another_dtype(lib):
+    with pytest.raises(RuntimeError, match="Could not set tensor of type double to a tensor of type float"):
+        lib.ones(2, requires_grad=True).set_(lib.ones(2, dtype=lib.float64))

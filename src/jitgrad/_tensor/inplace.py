@@ -129,8 +129,8 @@ def inplace(function: Function, name: str, tensor: Any, args: tuple[Any, ...], n
         if write_into(op, (tensor, *args), tuple([named[key] for key in op.statics])):
             return tensor
     elif function in ONE_OP:
-        if tensor.fn is not None:
-            check_writable(tensor, name)  # a leaf is refused before the arguments are looked at
+        if tensor.fn is not None and tensor.fn.number == LEAF:
+            check_writable(tensor, name)  # refused before the arguments are looked at
         if write_into(*ONE_OP[function](tensor, *args, **named)):
             return tensor
     check_writable(tensor, name)

@@ -139,17 +139,15 @@ class MemoryMethods(WriteMethods):
         source: a tensor of the same dtype or a storage; None for no elements. size, stride: of the window, by default all of it.
         RuntimeError where writing is refused, for another dtype, or for places outside of the storage; at the backward where gradients are taken.
         """
+        kind = self.meta.kind
+        if isinstance(source, TensorBase) and source.meta.kind is not kind:
+            raise RuntimeError(f"Could not set tensor of type {C_NAMES[source.meta.kind]} to a tensor of type {C_NAMES[kind]}")
         check_writable(self, "set_")
         observed = modes.tracer()
         if observed is not None:
             observed.observed(self, "set_()")
-        kind = self.meta.kind
         edges = (edge_of(self), edge_of(source) if isinstance(source, TensorBase) else None)
         if isinstance(source, TensorBase):
-            if source.meta.kind is not kind:
-                raise RuntimeError(
-                    f"Could not set tensor of type {C_NAMES[source.meta.kind]} to a tensor of type {C_NAMES[kind]}"
-                )
             if size is None:
                 self.array = source.array
             else:
