@@ -25,6 +25,11 @@ REFUSED = {
     "a negative shape": (lambda t: t.unravel_index(t.tensor([1]), (2, -3)), ValueError, r"'shape' cannot have negative values, but got \(2, -3\)"),
     "atleast of a number": (lambda t: t.atleast_1d(1), TypeError, r"atleast_1d\(\) received an invalid combination of arguments - got \(int\)"),
     "any into floats": (lambda t: t.any(t.ones(2), 0, out=t.ones(())), RuntimeError, "any only supports bool tensor for result, got: Float"),
+    "a turn about an axis too far": (lambda t: t.ones(2, 3).rot90(1, [0, -3]), IndexError, r"range of \[-2, 1\], but got -3\)"),
+    "a turn about none there": (lambda t: t.ones(2, 3).rot90(1, [4, 4]), IndexError, r"range of \[-2, 1\], but got 4\)"),
+    "a turn about one axis": (lambda t: t.ones(2, 3).rot90(1, [1, -1]), RuntimeError, "dims to be different, but got dim0 = 1 and dim1 = -1"),
+    "places per axis into one": (lambda t: t.nonzero(t.ones(2), as_tuple=True, out=t.ones(0)), RuntimeError,
+                                 "^nonzero does not support the out kwarg when as_tuple is True"),
     "no index": (lambda t: t.ops.aten.index(t.ones(2), []), IndexError, "at least one index must be provided"),
 }  # fmt: skip
 

@@ -197,11 +197,8 @@ def rot90(input: Tensor, k: int = 1, dims: Sequence[int] = (0, 1)) -> Tensor:
         raise RuntimeError(f"expected total rotation dims == 2, but got dims = {len(axes)}")
     if input.ndim < 2:
         raise RuntimeError(f"expected total dims >= 2, but got total dims = {input.ndim}")
-    if axes[0] == axes[1] or abs(axes[0] - axes[1]) == input.ndim:
+    if wrap_dim(axes[0], input.ndim) == wrap_dim(axes[1], input.ndim):
         raise RuntimeError(f"expected rotation dims to be different, but got dim0 = {axes[0]} and dim1 = {axes[1]}")
-    for place, axis in enumerate(axes):
-        if not -input.ndim <= axis < input.ndim:
-            raise RuntimeError(f"Rotation dim{place} out of range, dim{place} = {axis}")
     return rot90_op(input, k, axes)
 
 

@@ -270,6 +270,8 @@ def write_out(name: str, function: Function, args: tuple[Any, ...], named: dict[
                            "grad.")  # fmt: skip
     if has_tangent(*inputs, *targets):
         raise NotImplementedError(f"Trying to use forward AD with {name}_out that does not support it because it is an out= function")
+    if named.get("as_tuple"):
+        raise RuntimeError(f"{name} does not support the out kwarg when as_tuple is True")
     if name in IN_DTYPE_OF_OUT and named.get("dtype") is None:
         named["dtype"] = targets[0].meta.kind
     result = function(*args, **named)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from typing import Any
 
 from .._tensor import Tensor, _functions as T
@@ -129,29 +130,75 @@ def channel_shuffle(input: Tensor, groups: int) -> Tensor:
 
 
 # ---- noise
-def _channel_dropout(input: Tensor, p: float, training: bool, inplace: bool, axes: int) -> Tensor:
-    if p < 0.0 or p > 1.0:
-        raise ValueError(f"dropout probability has to be between 0 and 1, but got {p}")
+def _channel_dropout(input: Tensor, p: float, training: bool, inplace: bool, lead: int) -> Tensor:
+    """Dropout of what the first `lead` axes count."""
     if not training or p == 0.0:
         return input
-    lead = input.dim() - axes if input.dim() == axes + 1 else 2
+    if input.dim() < lead:
+        raise RuntimeError("Feature dropout requires at least 2 dimensions in the input")
     mask = T.dropout(ones(*input.shape[:lead], *(1,) * (input.dim() - lead), dtype=input.dtype), p, True)
     return input.mul_(mask) if inplace else input * mask
 
 
+def _check_probability(p: float) -> None:
+    if p < 0.0 or p > 1.0:
+        raise ValueError(f"dropout probability has to be between 0 and 1, but got {p}")
+
+
+def _made_for(name: str, axes: int) -> str:
+    """What a dropout of channels is there for."""
+    return (
+        f"Note that {name} exists to provide channel-wise dropout on inputs with {axes} spatial dimension{'s' * (axes > 1)}, a channel "
+        f"dimension, and an optional batch dimension (i.e. {axes + 1}D or {axes + 2}D inputs)."
+    )
+
+
+def _warn_of_axes(name: str, axes: int, input: Tensor) -> None:
+    """Warn the caller's caller of an input with other axes than channels of `axes` dimensions."""
+    if input.dim() not in (axes + 1, axes + 2):
+        warnings.warn(
+            f"{name}: Received a {input.dim()}-D input to {name}, which is deprecated and will result in an error in a future release. To "
+            f"retain the behavior and silence this warning, please use dropout instead. {_made_for(name, axes)}",
+            stacklevel=3,
+        )
+
+
 def dropout1d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
     """In training, each channel of (N, C, L) or (C, L) is set to 0 with probability `p`, the others are divided by `1 - p`."""
-    return _channel_dropout(input, p, training, inplace, 1)
+    _check_probability(p)
+    if input.dim() not in (2, 3):
+        raise RuntimeError(
+            f"dropout1d: Expected 2D or 3D input, but received a {input.dim()}D input. {_made_for('dropout1d', 1)}"
+        )
+    return _channel_dropout(input, p, training, inplace, input.dim() - 1)
 
 
 def dropout2d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
-    """In training, each channel of (N, C, H, W) is set to 0 with probability `p`, the others are divided by `1 - p`."""
-    return _channel_dropout(input, p, training, inplace, input.dim() - 2)
+    """In training, each channel of (N, C, H, W) is set to 0 with probability `p`, the others are divided by `1 - p`.
+
+    Three axes are (N, C, L), as in `dropout1d`, with a warning; as is any other count.
+    """
+    _check_probability(p)
+    _warn_of_axes("dropout2d", 2, input)
+    if input.dim() == 3:
+        warnings.warn(
+            "dropout2d: Received a 3D input to dropout2d and assuming that channel-wise 1D dropout behavior is desired - input is interpreted "
+            "as shape (N, C, L), where C is the channel dim. This behavior will change in a future release to interpret the input as one "
+            "without a batch dimension, i.e. shape (C, H, W). To maintain the 1D channel-wise dropout behavior, please switch to using "
+            "dropout1d instead.",
+            stacklevel=2,
+        )
+    return _channel_dropout(input, p, training, inplace, 2)
 
 
 def dropout3d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
-    """In training, each channel of (N, C, D, H, W) is set to 0 with probability `p`, the others are divided by `1 - p`."""
-    return _channel_dropout(input, p, training, inplace, input.dim() - 2)
+    """In training, each channel of (N, C, D, H, W) or (C, D, H, W) is set to 0 with probability `p`, the others are divided by `1 - p`.
+
+    Another count of axes gives a warning, and the first of them counts channels.
+    """
+    _check_probability(p)
+    _warn_of_axes("dropout3d", 3, input)
+    return _channel_dropout(input, p, training, inplace, 2 if input.dim() == 5 else 1)
 
 
 _SELU_LIMIT = -1.7580993408473766  # what SELU tends to on the left
@@ -168,8 +215,7 @@ def feature_alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False,
 
 
 def _alpha(input: Tensor, p: float, training: bool, inplace: bool, shape: tuple[int, ...]) -> Tensor:
-    if p < 0.0 or p > 1.0:
-        raise ValueError(f"dropout probability has to be between 0 and 1, but got {p}")
+    _check_probability(p)
     if not training or p == 0.0:
         return input
     if p == 1.0:
