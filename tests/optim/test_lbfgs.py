@@ -9,6 +9,7 @@ import pytest
 
 import jitgrad
 from jitgrad._core.meta import meta_of
+from jitgrad._core.settings import settings
 from jitgrad._kernels.quasi_newton import two_loops
 from jitgrad.optim._line_search import DECREASE, FLATTEN, Point, cubic_minimum, strong_wolfe
 from tests.libraries import lib
@@ -225,6 +226,36 @@ def test_the_loss_that_is_not_a_number(lib):
     assert optimizer.state[w]["func_evals"] == 6
 
 
+def test_no_memory():
+    """Steps along the gradient, scaled by the curvature in the last one; torch raises IndexError."""
+    w = jitgrad.tensor([1.0, -2.0], dtype=jitgrad.float64, requires_grad=True)
+    optimizer = jitgrad.optim.LBFGS([w], lr=0.5, history_size=0, max_iter=2, max_eval=9)
+
+    def closure():
+        optimizer.zero_grad()
+        loss = (w * w).sum() * 2
+        loss.backward()
+        return loss
+
+    optimizer.step(closure)
+    assert optimizer.state[w]["old_dirs"] == []
+    first = 1 - 0.5 / 12 * 4  # the gradient is 4 and -8 there
+    assert w.tolist() == pytest.approx([first * 0.5, first * -1.0])  # the scale is 1/4, the rate half of it
+
+
+def test_a_loss_that_is_not_a_number_where_its_gradient_is_one():
+    """The search ends at such a point when it is flat enough; torch raises IndexError."""
+    w = jitgrad.tensor([3.0], requires_grad=True)
+    optimizer = jitgrad.optim.LBFGS([w], max_iter=1, line_search_fn="strong_wolfe")
+
+    def closure():
+        w.grad = (w.detach() - 1) / 2
+        return float("nan")
+
+    optimizer.step(closure)
+    assert w.item() == 2.0
+
+
 def test_gradients_near_the_largest_number(lib):
     w = lib.ones(2, requires_grad=True)
     optimizer = lib.optim.LBFGS([w])
@@ -262,6 +293,7 @@ def test_options_and_what_they_refuse(lib):
         optimizer.step(lambda: 1.0)
 
 
+@pytest.mark.skipif(not settings.jit, reason="nothing is compiled")
 def test_a_compiled_step_refuses_it_by_name():
     _, optimizer, closure, _ = problem(jitgrad, OPTIONS["search"])
     _, eager, anew, _ = problem(jitgrad, OPTIONS["search"])
