@@ -746,6 +746,7 @@ _LATE_NAMES = {
     ),
     **dict.fromkeys(
         (
+            "_assert",
             "can_cast",
             "detach",
             "detach_",

@@ -188,3 +188,22 @@ def test_multithreading_switch(lib):
     with lib.autograd.set_multithreading_enabled(False):
         assert not lib.autograd.is_multithreading_enabled()
     assert lib.autograd.is_multithreading_enabled()
+
+
+@pytest.mark.parametrize("mode", [1, None, "on"])
+def test_no_bool(lib, mode):
+    with pytest.raises(TypeError, match=r"set_grad_enabled\(\): argument 'enabled' \(position 1\) must be bool, not"):
+        lib.set_grad_enabled(mode)
+    assert lib.is_grad_enabled()
+
+
+def test_no_tensor(lib):
+    with pytest.raises(TypeError, match=r"is_inference\(\): argument 'input' \(position 1\) must be Tensor, not int"):
+        lib.is_inference(3)
+
+
+def test_assert(lib):
+    lib._assert(lib.tensor([True]), "holds")
+    for false in (False, lib.tensor([False])):
+        with pytest.raises(AssertionError, match="does not hold"):
+            lib._assert(false, "does not hold")

@@ -26,6 +26,12 @@ def is_tensor(obj: Any, /) -> bool:
     return isinstance(obj, TensorBase)
 
 
+def _assert(condition: Any, message: Any) -> None:
+    """AssertionError with a message unless a condition, which may be a tensor of one element, holds."""
+    if not condition:
+        raise AssertionError(message)
+
+
 def numel(input: Tensor) -> int:
     """Number of elements."""
     if not isinstance(input, TensorBase):

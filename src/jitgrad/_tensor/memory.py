@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .._core.devices import CPU, channels_last, channels_last_3d, device as Device
+from .._core.errors import argument_error
 from .._core.late import LateModule
 from .._core.shapes import contiguous_strides, parse_shape, wrap_dim
 from .._engine import modes
@@ -257,4 +258,6 @@ is_neg = is_conj
 
 def is_inference(input: Tensor) -> bool:
     """Whether it was made in inference mode."""
-    return bool(input.is_inference())
+    if not isinstance(input, TensorBase):
+        raise argument_error("is_inference", "input", 1, "Tensor", input)
+    return input.is_inference()

@@ -15,6 +15,7 @@ from contextlib import AbstractContextManager
 from types import TracebackType
 from typing import Any, Self
 
+from .._core.errors import argument_error
 from .._engine import modes
 from .._tensor.base import TensorBase, version_of
 
@@ -190,11 +191,13 @@ class enable_grad(_Switch):
 
 
 class set_grad_enabled(Mode):
-    """Recording on or off from now on; as a context manager, until the end of the block."""
+    """Recording on or off from now on; as a context manager, until the end of the block. TypeError for what is no bool."""
 
     def __init__(self, mode: bool) -> None:
+        if not isinstance(mode, bool):
+            raise argument_error("set_grad_enabled", "enabled", 1, "bool", mode)
         self.mode = mode
-        self.prev = modes.set_grad(bool(mode))
+        self.prev = modes.set_grad(mode)
 
     def __call__(self, function: Any) -> Any:
         """Decorate a function."""
@@ -202,7 +205,7 @@ class set_grad_enabled(Mode):
         return super().__call__(function)
 
     def __enter__(self) -> None:
-        modes.set_grad(bool(self.mode))
+        modes.set_grad(self.mode)
 
     def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None) -> None:
         modes.set_grad(self.prev)
