@@ -47,8 +47,37 @@ def test_embedding(tmp_path):
     np.testing.assert_allclose(run(path, index.numpy()), F.relu(table(index)).sum(1).detach().numpy(), rtol=1e-6)
 
 
+def test_a_convolutional_net(tmp_path):
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Conv2d(1, 3, 3, padding=1), nn.BatchNorm2d(3), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(27, 4)).eval()
+    x = torch.randn(5, 1, 6, 6)
+    path = torch.export(model, x, tmp_path / "model.py")
+    np.testing.assert_allclose(run(path, x.numpy()), model(x).detach().numpy(), rtol=1e-5, atol=1e-6)
+
+
+ROWS = {
+    "argmax": lambda x: x.argmax(1),
+    "argmin": lambda x: x.argmin(0),
+    "sort": lambda x: x.sort(1).values,
+    "argsort descending": lambda x: x.argsort(1, descending=True, stable=True),
+    "topk": lambda x: x.topk(3, 1).values,
+    "cumsum": lambda x: x.cumsum(1),
+    "cumprod": lambda x: x.cumprod(1),
+}
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_functions_of_rows(name, tmp_path):
+    x = torch.tensor(np.round(np.random.default_rng(0).standard_normal((4, 7)), 1).astype("f4"))  # with ties
+    x[1, 2] = float("nan")
+    path = torch.export(ROWS[name], x, tmp_path / "model.py")
+    np.testing.assert_allclose(run(path, x.numpy()), ROWS[name](x).numpy(), rtol=1e-6)
+
+
 def test_what_cannot_be_exported_is_named(tmp_path):
     with pytest.raises(NotImplementedError, match="item"):
         torch.export(lambda x: x * x.sum().item(), torch.ones(2), tmp_path / "model.py")
     with pytest.raises(NotImplementedError, match="eval"):
         torch.export(nn.BatchNorm1d(3), torch.ones(2, 3), tmp_path / "model.py")
+    with pytest.raises(NotImplementedError, match="running_index"):
+        torch.export(lambda x: x.cummax(0).values, torch.ones(2, 3), tmp_path / "model.py")

@@ -15,7 +15,7 @@ from .._expr import Expr, topological
 from .._expr.atoms import lower_powers
 from .._tensor.base import TensorBase
 from .graph import Graph
-from .operations import Collect, Gemm, Map, Operation, Reduce, Unsupported, Value, View, contiguous_strides
+from .operations import Collect, Gemm, Map, Operation, Reduce, Rowwise, Unsupported, Value, View, contiguous_strides
 from .trace import Tracer
 
 _INFIX: Final = {"add": "+", "sub": "-", "mul": "*", "div": "/", "pow": "**", "lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==", "ne": "!=",
@@ -33,6 +33,22 @@ _FORMS: Final = {"zmul": "np.where({0} == 0, {0}, {0} * {1})", "neg": "(-{0})",
                  "logsigmoid": "(-np.logaddexp(0, -{0}))", "erf": "_erf({0})", "erfc": "(1 - _erf({0}))",
                  "clamp": "np.minimum(np.maximum({0}, {1}), {2})"}  # fmt: skip
 
+_ROWS: Final = {
+    "extreme_rows": """def extreme_rows(x, largest):
+    return (np.argmax if largest else np.argmin)(x, axis=-1)
+""",
+    "order_rows": """def order_rows(x, k, descending):
+    if descending:
+        return (x.shape[-1] - 1 - np.argsort(x[..., ::-1], axis=-1, kind="stable"))[..., ::-1][..., :k]
+    return np.argsort(x, axis=-1, kind="stable")[..., :k]
+""",
+    "sum_rows": """def sum_rows(x, _):
+    return np.cumsum(x, axis=-1, dtype=np.float64)
+""",
+    "product_rows": """def product_rows(x, *_):
+    return np.cumprod(x, axis=-1, dtype=np.float64)
+""",
+}  # what `_kernels/program_rows.py` says, in NumPy; what only a backward asks for is not there
 _HEAD: Final = '''"""A model exported by jitgrad. It needs NumPy and the file of its weights beside it.
 
     predict({arguments})
@@ -73,7 +89,7 @@ def _put(base, part, strides, offset, add, *terms):
 _erf = np.vectorize(math.erf, otypes=[float])
 
 
-def predict({arguments}):
+{functions}def predict({arguments}):
     """The model's output."""
 '''
 
@@ -85,6 +101,7 @@ class NumpyWriter:
         self.graph = graph
         self.lines: list[str] = []
         self.weights: dict[str, Any] = {}
+        self.functions: set[str] = set()
 
     def view(self, view: View) -> str:
         """The spelling of an array read through a view."""
@@ -119,6 +136,10 @@ class NumpyWriter:
             base = f"np.zeros({out.shape}, np.{out.dtype})" if op.base is None else self.view(op.base)
             terms = "".join(f", ({self.view(term.index)}, {term.stride})" for term in op.terms)
             text = f"_put({base}, {self.view(op.part)}, {op.strides}, {op.offset}, {op.add}{terms})"
+        elif isinstance(op, Rowwise) and op.function in _ROWS and (op.function in ("extreme_rows", "order_rows") or not any(op.numbers)):
+            self.functions.add(op.function)
+            given = [f"{self.view(x)}.reshape({op.rows}, {op.length})" for x in op.operands] + [str(number) for number in op.numbers]
+            text = f"{op.function}({', '.join(given)}).astype(np.{out.dtype}).reshape({out.shape})"
         else:
             raise NotImplementedError(f"{out.name} can't be exported")
         self.lines.append(f"{out.label} = {text}")
@@ -209,10 +230,12 @@ def write(graph: Graph, tensors: Sequence[Any], values: Sequence[Value], several
         f"if np.shape(x{k}) != {x.array.shape}:\n        raise ValueError('x{k} must have shape {x.array.shape}')"
         for k, x in enumerate(tensors)
     ]
+    functions = "".join(f"{_ROWS[name]}\n\n" for name in sorted(writer.functions))
     result = ", ".join(f"np.array({value.label})" for value in values)
     body = [*checks, *writer.lines, f"return ({result},)" if several else f"return {result}"]
     path.write_text(
-        _HEAD.replace("{arguments}", arguments).replace("{shapes}", shapes) + "".join(f"    {line}\n" for line in body)
+        _HEAD.replace("{arguments}", arguments).replace("{shapes}", shapes).replace("{functions}", functions)
+        + "".join(f"    {line}\n" for line in body)
     )
     np.savez(path.with_suffix(".npz"), **writer.weights)
     return path
