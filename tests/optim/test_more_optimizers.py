@@ -66,6 +66,23 @@ def test_steps_are_those_of_torch(name, dtype, turned):
     assert repr(mine) == repr(other)
 
 
+@pytest.mark.parametrize("kind", ["Adadelta", "Adamax", "NAdam", "RAdam", "ASGD", "Rprop"])
+def test_each_parameter_counts_its_own_steps(kind):
+    torch = pytest.importorskip("torch")
+
+    def values(lib):
+        params = [lib.ones(2, dtype=lib.float64, requires_grad=True) for _ in range(3)]
+        optimizer = getattr(lib.optim, kind)(params, lr=0.1)
+        for k in range(12):
+            for place, p in enumerate(params):
+                p.grad = lib.full((2,), 0.5 + 0.1 * k, dtype=lib.float64) if k % (place + 1) == 0 else None
+            optimizer.step()
+        assert [optimizer.state[p]["step"].item() for p in params] == [12, 6, 4]
+        return [p.tolist() for p in params]
+
+    assert np.allclose(values(jitgrad), values(torch), rtol=1e-7)
+
+
 @pytest.mark.parametrize("name", CASES)
 @pytest.mark.parametrize("back", [False, True], ids=["torch to jitgrad", "jitgrad to torch"])
 def test_a_state_goes_over(name, back):

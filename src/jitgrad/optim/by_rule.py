@@ -79,6 +79,19 @@ class RuleOptimizer(Optimizer):
             values.extend(value if isinstance(value, tuple | list) else (value,))
         return values
 
+    def _update_by_formula(self, group: Group) -> None:
+        rule, flags, names = self._rule, self._flags(group), self._states
+        options = [float(option) for option in self._read(group)]
+        last, numbers = 0.0, ()
+        for p in group["params"]:
+            g = p.grad
+            if g is not None:
+                state = self._begun(p, group)
+                steps = advance(state["step"])
+                if steps != last:  # mostly all parameters have made the same number of steps
+                    last, numbers = steps, self._formula(steps, *options)
+                update(rule, flags, (p, g, *[state[name] for name in names]), numbers)
+
     def _recipe(self, group: Group) -> Recipe | None:
         if not self._options:
             return None
@@ -90,13 +103,21 @@ class RuleOptimizer(Optimizer):
 
         return Recipe(self._rule, self._flags(group), self._states, names, numbers, read, True)
 
-    def _plan(self, p: Tensor, group: Group) -> Plan:
-        state = self.state[p]
+    def _begun(self, p: Tensor, group: Group) -> dict[str, Any]:
+        """The state of a parameter, in its first step a fresh one."""
+        state: dict[str, Any] = self.state[p]
         if not state:
             state.update({"step": fresh_count(), **self._start(p, group)})
+        return state
+
+    def _plan(self, p: Tensor, group: Group) -> Plan:
+        state = self._begun(p, group)
         return self._numbers(group, state, advance(state["step"]))
 
     def _update(self, group: Group) -> None:
+        if self._options:
+            self._update_by_formula(group)
+            return
         for p in group["params"]:
             g = p.grad
             if g is not None:
@@ -106,6 +127,13 @@ class RuleOptimizer(Optimizer):
 
 def _flags(group: Group) -> tuple[bool, bool]:
     return bool(group["maximize"]), bool(group["weight_decay"] != 0)
+
+
+def _put(held: Tensor, value: float) -> Any:
+    """Write a number into a state's tensor; returns what it is in the tensor's precision."""
+    array = held.array
+    array.fill(value)
+    return array.item()
 
 
 def _moments(p: Tensor) -> dict[str, Any]:
@@ -219,8 +247,11 @@ class NAdam(RuleOptimizer):
     def _numbers(self, group: Group, state: dict[str, Any], steps: float) -> Plan:
         (beta1, beta2), lr, decay = group["betas"], group["lr"], group["momentum_decay"]
         mu, after = (beta1 * (1.0 - 0.5 * 0.96 ** (k * decay)) for k in (steps, steps + 1))
-        held = state["mu_product"].mul_(mu)
-        product = held.clone() if held.requires_grad else float(held)  # it is written to in the next step
+        held = state["mu_product"]
+        if held.requires_grad or isinstance(mu, Tensor):
+            product = held.mul_(mu).clone()  # it is written to in the next step
+        else:
+            product = _put(held, held.array.item() * mu)
         numbers = (lr * (1 - mu) / (1 - product), lr * after / (1 - product * after), group["eps"], group["weight_decay"],
                    1 - lr * group["weight_decay"], 1 - beta1, beta2, 1 - beta2, (1 - beta2**steps) ** 0.5)  # fmt: skip
         flags = *_flags(group), bool(group["decoupled_weight_decay"])
@@ -314,9 +345,9 @@ class ASGD(RuleOptimizer):
         return {"eta": tensor(float(group["lr"]), dtype=kind), "mu": tensor(1.0, dtype=kind), "ax": zeros_like(p)}
 
     def _numbers(self, group: Group, state: dict[str, Any], steps: float) -> Plan:
-        eta, mu, lr = float(state["eta"]), float(state["mu"]), float(group["lr"])
-        state["eta"].fill_(lr / (1 + group["lambd"] * lr * steps) ** group["alpha"])
-        state["mu"].fill_(1 / max(1, steps - group["t0"]))
+        eta, mu, lr = state["eta"].array.item(), state["mu"].array.item(), float(group["lr"])
+        _put(state["eta"], lr / (1 + group["lambd"] * lr * steps) ** group["alpha"])
+        _put(state["mu"], 1 / max(1, steps - group["t0"]))
         numbers = eta, 1 - group["lambd"] * eta, mu, group["weight_decay"]
         return rules.asgd, (*_flags(group), mu != 1), ("ax",), numbers
 
