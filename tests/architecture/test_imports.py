@@ -108,4 +108,4 @@ def _modules_after(statement):
 def test_import_jitgrad_loads_a_bounded_number_of_modules():
     """At a quarter of a millisecond each they are what `import jitgrad` costs beside NumPy; the rest comes at its first use."""
     code = "import sys, numpy; before = len(sys.modules); import jitgrad; print(len(sys.modules) - before)"
-    assert int(subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout) <= 107
+    assert int(subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout) <= 102

@@ -7,7 +7,6 @@ Every dtype wraps one native NumPy dtype object. `dtype.numpy` is the canonical 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from enum import IntEnum
 from typing import Any, Final, NoReturn, cast
 
 import numpy as np
@@ -191,12 +190,12 @@ def scalar_dtype(number: object) -> dtype:
     raise TypeError(f"unsupported scalar type {type(number).__name__}")
 
 
-class Category(IntEnum):
+class Category:
     """How much an operand counts in promotion: a lower category matters only where its kind is higher."""
 
-    DIM = 0  # a tensor with at least one dimension
-    ZERO_DIM = 1  # a 0-dim tensor
-    NUMBER = 2  # a Python number
+    DIM: Final = 0  # a tensor with at least one dimension
+    ZERO_DIM: Final = 1  # a 0-dim tensor
+    NUMBER: Final = 2  # a Python number
 
 
 def _combine(higher: dtype | None, lower: dtype | None) -> dtype | None:

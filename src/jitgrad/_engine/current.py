@@ -6,7 +6,7 @@ They are found on the stack of the thread: to note the running node would cost e
 from __future__ import annotations
 
 import sys
-from heapq import heappop
+from _heapq import heappop
 from typing import Any, Final
 
 from . import fast, modes

@@ -9,8 +9,8 @@ safe: an array that a node returns owns its memory, and may be written to when n
 
 from __future__ import annotations
 
+from _heapq import heappop, heappush
 from _thread import allocate_lock
-from heapq import heappop, heappush
 from sys import getrefcount
 from typing import Any, Final
 

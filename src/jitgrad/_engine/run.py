@@ -7,15 +7,21 @@ the newest first, accumulators before all others.
 
 from __future__ import annotations
 
+from _heapq import heappop, heappush
 from collections.abc import Iterable, Sequence
-from heapq import heappop, heappush
 from sys import getrefcount
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
+from .._core.late import LateModule
 from .._core.meta import Meta, meta_for
-from . import anomaly, modes
+from . import modes
 from .hooks import call_after, call_before, call_tensor_hooks
 from .node import LEAF, Node, target
+
+if TYPE_CHECKING:
+    from . import anomaly
+else:
+    anomaly = LateModule("jitgrad._engine.anomaly")
 
 Output = tuple[Node, int]
 Seed = tuple[Node, int, Any]  # a node, the number of one of its outputs, the gradient of that, or None where there is none

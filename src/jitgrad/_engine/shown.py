@@ -10,12 +10,17 @@ from __future__ import annotations
 import itertools
 import weakref
 from collections.abc import Callable
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from .anomaly import checksum
+from .._core.late import LateModule
 from .versions import Version, bump, is_counting
+
+if TYPE_CHECKING:
+    from . import anomaly
+else:
+    anomaly = LateModule("jitgrad._engine.anomaly")
 
 Array = np.ndarray[Any, Any]
 
@@ -33,12 +38,12 @@ class _Shown:
 
     def __init__(self, array: Array, version: Version, gone: Callable[[Any], None], shown: Array) -> None:
         self.array, self.version = array, version
-        self.count, self.sum = version.count, checksum(array)
+        self.count, self.sum = version.count, anomaly.checksum(array)
         self.reference = weakref.ref(shown, gone)
 
     def verify(self) -> None:
         """Count a write if there was one. A write that the library made is counted already."""
-        now = checksum(self.array)
+        now = anomaly.checksum(self.array)
         if now != self.sum and self.version.count == self.count:
             bump(self.version)
         self.sum, self.count = now, self.version.count

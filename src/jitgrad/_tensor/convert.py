@@ -5,15 +5,20 @@ from __future__ import annotations
 import itertools
 import warnings
 from collections.abc import Iterable, Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from .._core.dtypes import bool_, default_dtype, dtype as Dtype, float64, from_numpy, int64, promote, scalar_dtype
 from .._core.errors import argument_error
+from .._core.late import LateModule
 from .._engine import modes
 from .base import TensorBase
-from .index_items import raise_ragged
+
+if TYPE_CHECKING:
+    from . import index_items
+else:
+    index_items = LateModule("jitgrad._tensor.index_items")
 
 Array = np.ndarray[Any, Any]
 
@@ -138,7 +143,7 @@ def _from_sequence(data: Sequence[Any], dtype: Dtype | None) -> Array:
     try:
         array = np.array(data)
     except ValueError:
-        raise_ragged(_as_lists(data))
+        index_items.raise_ragged(_as_lists(data))
     except OverflowError:
         raise ValueError("Overflow when unpacking long long") from None
     if array.dtype.kind not in "biuf":
@@ -167,7 +172,7 @@ def _leaves(data: Any) -> list[Any]:
     while level and isinstance(level[0], (list, tuple, range)):
         nested = [item for item in level if isinstance(item, (list, tuple, range))]
         if len(nested) != len(level):
-            raise_ragged(_as_lists(level))
+            index_items.raise_ragged(_as_lists(level))
         level = list(itertools.chain.from_iterable(nested))
     return level
 

@@ -7,7 +7,6 @@ interpreter's attribute caches).
 
 from __future__ import annotations
 
-import copy
 import functools
 import math
 from collections.abc import Sequence
@@ -23,8 +22,11 @@ from .base import wrap
 from .saved import INDICES, Packed, PackedKey, SavedTensor, living, torch_name
 
 if TYPE_CHECKING:
+    import copy
+
     from . import torch_fields
 else:
+    copy = LateModule("copy")
     torch_fields = LateModule("jitgrad._tensor.torch_fields")
 
 SAVED, RAW = "_saved_", "_raw_saved_"

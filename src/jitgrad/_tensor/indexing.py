@@ -2,27 +2,33 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from .._core.errors import argument_error
+from .._core.late import LateModule
 from .._core.shapes import expand_shape
 from .._engine import modes
 from .._ops import indexing, places, views
 from .base import ODD, TensorBase, wrap
 from .convert import NUMBER_TYPES
 from .creation import filled
-from .index_parse import Plan, parse_index
 from .inplace import check_history, check_not_expanded, check_overlap, check_writable, inplace, overlaps
 from .views import edge_of
+
+if TYPE_CHECKING:
+    from . import index_parse
+    from .index_parse import Plan
+else:
+    index_parse = LateModule("jitgrad._tensor.index_parse")
 
 Key = tuple[np.ndarray[Any, Any] | None, ...]
 
 
 def take(tensor: Any, index: Any) -> Any:
     """`tensor[index]`: a view for ints, slices, None and `...`; a copy where lists, tensors or masks are involved."""
-    plan = parse_index(tensor.meta.shape, index)
+    plan = index_parse.parse_index(tensor.meta.shape, index)
     key = key_of(plan)
     if modes.SPECIAL and modes.LOCAL.tracer is not None:
         modes.LOCAL.tracer.indexed(index, plan.view_shape, key)
@@ -54,7 +60,7 @@ def assign(tensor: Any, index: Any, value: Any) -> None:
 
     Raises RuntimeError where it doesn't, or where writing is refused; TypeError for other values.
     """
-    plan = parse_index(tensor.meta.shape, index)
+    plan = index_parse.parse_index(tensor.meta.shape, index)
     if not plan.advanced and write_plainly(tensor, plan, value):
         return
     key = key_of(plan)
@@ -174,7 +180,7 @@ def put_arguments(function: str, tensor: Any, indices: Any, values: Any) -> Key:
     entries = whole_axes(indices)
     if not entries:
         raise RuntimeError("at least one index must be provided")
-    plan = parse_index(tensor.meta.shape, entries)
+    plan = index_parse.parse_index(tensor.meta.shape, entries)
     key = key_of(plan)
     check_same_dtype(tensor, key, values)
     if modes.SPECIAL and modes.LOCAL.tracer is not None:

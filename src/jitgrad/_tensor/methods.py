@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import warnings
 import weakref
 from collections.abc import Callable, Iterator
@@ -27,9 +26,10 @@ from .memory import MemoryMethods
 from .views import edge_of
 
 if TYPE_CHECKING:
+    import copy  # noqa: I001
     from . import printing
 else:
-    printing = LateModule("jitgrad._tensor.printing")
+    copy, printing = LateModule("copy"), LateModule("jitgrad._tensor.printing")
 
 _NON_LEAF = ("The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. Its .grad attribute won't be populated during "
              "autograd.backward(). If you indeed want the .grad field to be populated for a non-leaf Tensor, use .retain_grad() on the "

@@ -9,14 +9,20 @@ import functools
 import gc
 import weakref
 from collections.abc import Callable
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from .._core.late import LateModule
 from .._core.shapes import check_broadcastable
-from .._engine import anomaly, modes
+from .._engine import modes
 from .._engine.node import RELEASED, SECOND_TIME, Port, target
 from .base import TensorBase, version_of, wrap
+
+if TYPE_CHECKING:
+    from .._engine import anomaly
+else:
+    anomaly = LateModule("jitgrad._engine.anomaly")
 
 Array = np.ndarray[Any, Any]
 Pack = Callable[[Any], Any]

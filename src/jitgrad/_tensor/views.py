@@ -7,13 +7,12 @@ they share; a view whose `seen` version lags behind gets its edge anew, as a str
 
 from __future__ import annotations
 
-import copy
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from .._core.late import LateModule
-from .._engine import anomaly, modes, versions
+from .._engine import modes, versions
 from .._engine.hooks import move_retained
 from .._engine.node import LEAF, RELEASED, Node, Nowhere, Port, Undefined, next_number, target
 from .._ops.views import memory_of
@@ -21,8 +20,12 @@ from .base import TensorBase, own_rare, version_of, wrap
 from .nodes import Recorded, second_time, short_name
 
 if TYPE_CHECKING:
+    import copy
+
+    from .._engine import anomaly
     from . import replay
 else:
+    copy, anomaly = LateModule("copy"), LateModule("jitgrad._engine.anomaly")
     replay = LateModule("jitgrad._tensor.replay")
 
 Array = np.ndarray[Any, Any]

@@ -4,9 +4,15 @@ from __future__ import annotations
 
 import warnings
 from types import TracebackType
+from typing import TYPE_CHECKING
 
+from .._core.late import LateModule
 from .._engine import modes
-from .._engine.anomaly import Settings
+
+if TYPE_CHECKING:
+    from .._engine import anomaly
+else:
+    anomaly = LateModule("jitgrad._engine.anomaly")
 
 __all__ = ["detect_anomaly", "is_anomaly_check_nan_enabled", "is_anomaly_enabled", "set_anomaly_enabled", "set_detect_anomaly"]
 
@@ -24,7 +30,7 @@ def is_anomaly_check_nan_enabled() -> bool:
 
 def set_anomaly_enabled(mode: bool, check_nan: bool = True) -> None:
     """Switch the mode, for all threads."""
-    modes.set_anomaly(Settings(check_nan) if mode else None)
+    modes.set_anomaly(anomaly.Settings(check_nan) if mode else None)
 
 
 class set_detect_anomaly:
