@@ -7,6 +7,8 @@ import sys
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
+from .locks import BUILDING
+
 
 class LateModule:
     """Stands for the module `name`; looked up once, an attribute of the module is one of the stand-in.
@@ -23,7 +25,8 @@ class LateModule:
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
-        module = importlib.import_module(self.module_name)
+        with BUILDING:  # else a fork could leave its child with a module that is imported for ever
+            module = importlib.import_module(self.module_name)
         value = self.__dict__[name] = getattr(module, name)
         return value
 
@@ -40,10 +43,13 @@ def late_attribute(module: str, name: str, homes: Mapping[str, str], submodules:
     namespace = sys.modules[module].__dict__
     package = namespace["__package__"]
     if name in submodules:
-        return importlib.import_module(f".{name}", package)
+        with BUILDING:
+            return importlib.import_module(f".{name}", package)
     if name not in homes:
         raise AttributeError(f"module '{module}' has no attribute '{name}'")
-    value = namespace[name] = importlib.import_module(f".{homes[name]}", package).__dict__[name]
+    with BUILDING:
+        home = importlib.import_module(f".{homes[name]}", package)
+    value = namespace[name] = home.__dict__[name]
     return value
 
 

@@ -21,7 +21,7 @@ from .versions import Version
 
 next_number: Final[Callable[[], int]] = itertools.count(-1, -1).__next__
 LEAF: Final = 0  # the number of every accumulator: larger than any other, found by one comparison
-ACCUMULATE: Final = forking_lock()  # held while gradients are added to leaves: several runs may share one
+ACCUMULATE: Final = forking_lock(outer=True)  # held while gradients are added to leaves: several runs may share one
 SECOND_TIME: Final = (
     "Trying to backward through the graph a second time (or directly access saved tensors after they have already been freed). "
     "Saved intermediate values of the graph are freed when you call .backward() or autograd.grad(). Specify retain_graph=True if "

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from .._core.locks import BUILDING
 from .._engine.versions import Together
 from .._kernels import store
 from .._tensor.base import AccumulateGrad, version_of, wrap
@@ -130,11 +131,12 @@ class Version:
     # ---- memory
     def compile(self) -> None:
         """Compile the program, or load it from the store."""
-        from .._kernels import program  # numba enters here
+        with BUILDING:
+            from .._kernels import forks, program  # noqa: F401  (numba enters here)
 
-        self.kernel = program.build(self.name, self.text, self.program.spec())
-        if self.derivative is not None:
-            self.derivative.compile(program.build)
+            self.kernel = program.build(self.name, self.text, self.program.spec())
+            if self.derivative is not None:
+                self.derivative.compile(program.build)
         self.refresh()
 
     def attach(self, arguments: Sequence[Any], results: Sequence[Any]) -> None:

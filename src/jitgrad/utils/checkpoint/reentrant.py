@@ -9,7 +9,8 @@ from typing import Any
 from ..._engine import modes
 from ..._tensor import Tensor
 from ..._tensor.random import get_rng_state
-from ...autograd import Function, backward, enable_grad
+from ...autograd import backward, enable_grad
+from ...autograd.function import Function
 from .settings import rewound
 
 
