@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .._expr import scalar as s
-from .rules import Step, X, _direction, rule
+from .rules import Step, X, _direction, _moments, rule
 
 
 @rule(states=2)
@@ -36,8 +36,7 @@ def nadam(
     """Adam that looks ahead: `rate` is that of the gradient, `ahead` that of the mean; `shrink` as in AdamW."""
     p = p * shrink if decoupled else p
     g = _direction(p, g, weight_decay, maximize, decay and not decoupled)
-    mean = exp_avg + rest1 * (g - exp_avg)
-    square = beta2 * exp_avg_sq + rest2 * (g * g)
+    mean, square = _moments(g, exp_avg, exp_avg_sq, rest1, beta2, rest2)
     scale = s.sqrt(square) / root + eps
     return p - rate * g / scale - ahead * mean / scale, mean, square
 
@@ -50,8 +49,7 @@ def radam(
     """Adam whose second moment counts as soon as it is known well enough: `rectified` is by how much, `plain` 1 until then and 0 after."""
     p = p * shrink if decoupled else p
     g = _direction(p, g, weight_decay, maximize, decay and not decoupled)
-    mean = exp_avg + rest1 * (g - exp_avg)
-    square = beta2 * exp_avg_sq + rest2 * (g * g)
+    mean, square = _moments(g, exp_avg, exp_avg_sq, rest1, beta2, rest2)
     return p - rate * mean * (rectified / (s.sqrt(square) + eps) + plain), mean, square
 
 

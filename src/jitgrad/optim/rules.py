@@ -98,6 +98,11 @@ def sgd_momentum(
     return p - lr * (g + momentum * buffer if nesterov else buffer), buffer
 
 
+def _moments(g: X, exp_avg: X, exp_avg_sq: X, rest1: X, beta2: X, rest2: X) -> tuple[X, X]:
+    """The running means of the gradient and of its square; `rest1` and `rest2` are 1 - beta."""
+    return exp_avg + rest1 * (g - exp_avg), beta2 * exp_avg_sq + rest2 * (g * g)
+
+
 @rule(states=2)
 def adam(
     p: X, g: X, exp_avg: X, exp_avg_sq: X, lr: X, eps: X, weight_decay: X, rest1: X, beta2: X, rest2: X, *,
@@ -107,8 +112,7 @@ def adam(
     `lr` also divided by that of the mean: lr m / (sqrt(v) / root + eps) with one division less (Kingma and Ba, 2015, end of section 2).
     """
     g = _direction(p, g, weight_decay, maximize, decay)
-    mean = exp_avg + rest1 * (g - exp_avg)
-    square = beta2 * exp_avg_sq + rest2 * (g * g)
+    mean, square = _moments(g, exp_avg, exp_avg_sq, rest1, beta2, rest2)
     return p - lr * mean / (s.sqrt(square) + eps), mean, square
 
 
@@ -119,8 +123,7 @@ def amsgrad(
 ) -> Step:  # fmt: skip
     """Adam with the largest second moment so far."""
     g = _direction(p, g, weight_decay, maximize, decay)
-    mean = exp_avg + rest1 * (g - exp_avg)
-    square = beta2 * exp_avg_sq + rest2 * (g * g)
+    mean, square = _moments(g, exp_avg, exp_avg_sq, rest1, beta2, rest2)
     largest = s.maximum(max_exp_avg_sq, square)
     return p - lr * mean / (s.sqrt(largest) + eps), mean, square, largest
 
